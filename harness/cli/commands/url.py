@@ -88,6 +88,9 @@ def main(arguments: argparse.Namespace) -> int:
     with closing(progress_display(verbose=arguments.verbose)) as ui:
         flags, names = options.reach_flags(arguments), [server.alias for server in given if server.alias]
         reaches = [reach_of(flags, (server.alias,), names) for server in given]
+        if len({(server.url, reach) for server, reach in zip(given, reaches, strict=True)}) < len(given):
+            hint = "bench run --aa compares a server with itself: its noise"
+            raise SpecError("is given twice", where=given[0].url, hint=hint)
         accesses = list(map(access_of, reaches))
         models = _models(given, accesses, [reach.served_name for reach in reaches], ui)
         limit_s = _LOOK_SHARE * budget_s / len(given)
@@ -104,16 +107,11 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _given(words: Sequence[str]) -> list[Given]:
     servers = [_server(word) for word in words]
-    urls = [server.url for server in servers]
-    if len(urls) > 2:
+    if len(servers) > 2:
         raise SpecError(
-            f"{len(urls)} URLs: give one server, or two to compare",
+            f"{len(servers)} URLs: give one server, or two to compare",
             where="URL",
             hint="bench run --backends NAME=URL,NAME=URL,… compares more",
-        )
-    if len(set(urls)) < len(urls):
-        raise SpecError(
-            "is given twice", where=urls[0], hint="bench run --aa compares a server with itself: its noise"
         )
     if servers[1:] and servers[0].alias == servers[1].alias != "":
         raise SpecError("is given twice", where=f"{servers[0].alias}=", hint="each server has its own name")

@@ -1,6 +1,7 @@
 """Turns the backends that a run names into definitions, labels and ways to start them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from harness.apis import APIS
@@ -65,6 +66,14 @@ def _reached(
     """Adds what running servers are reached with: addresses of metrics, keys, headers, certificates."""
     listed = with_metrics_urls(listed, labels, options.metrics_urls, names)
     listed = with_reach(listed, labels, options.reach, names)
+    unnamed = [replace(ref, alias="") for ref in listed]
+    for number, ref in enumerate(unnamed):
+        first = unnamed.index(ref)
+        if ref.url and first < number:
+            hint = "--aa compares a server with itself: its noise"
+            raise SpecError(
+                f"is the same server as '{labels[first]}'", where=f"--backends {labels[number]}", hint=hint
+            )
     for ref in listed:
         if ref.urls or ref.reach != Reach():
             access_of(ref.reach)  # a variable that is named must be set, a file must be there

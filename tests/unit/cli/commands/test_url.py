@@ -195,6 +195,14 @@ def test_the_second_server_is_asked_before_the_first_look(called):
     assert f"{other}/v1/models: lists no model" in error
 
 
+def test_two_models_behind_one_address_are_two_servers(called):
+    """A gateway has many. Two names of a model would be refused before anything is asked."""
+    with server(models=("one", "two")) as url:
+        code, error = called(f"a={url}", f"b={url}", "--model-name", "a=one,b=two")
+    assert code == ExitCode.SETUP
+    assert error.startswith(f"error: {url}/v1/chat/completions: a chat request got 503")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -203,7 +211,8 @@ def test_the_second_server_is_asked_before_the_first_look(called):
         (["http://a b:80"], "not a URL"),
         (["ftp://h"], "http://"),
         (["http://someone:secret@h"], "password"),
-        (["http://h:1", "h:1/v1"], "twice"),
+        (["http://h:1", "h:1/v1"], "http://h:1: is given twice"),
+        (["old=http://h:1", "new=h:1"], "bench run --aa compares a server with itself"),
         (["h:1", "h:2", "h:3"], "3 URLs"),
         (["--minutes", "5", "old=http://h:1", "old=h:2"], "old=: is given twice"),
         (["old=http://h:1", "new=ftp://h"], "http://"),

@@ -112,6 +112,18 @@ def test_a_name_of_the_user_s_own_stays_next_to_another_server_of_that_engine():
     assert prepare(RunOptions("fixed-length", backends)).labels == ("openai", "openai_h_2")
 
 
+def test_one_server_under_two_names_is_refused_unless_something_makes_it_two():
+    """Else its noise is judged as a difference."""
+    twice = RunOptions("fixed-length", "a=vllm=http://h:1,b=vllm=http://h:1")
+    with pytest.raises(SpecError, match=r"^--backends b: is the same server as 'a'\n") as caught:
+        prepare(twice)
+    assert "--aa" in caught.value.hint
+    assert prepare(replace(twice, served_name="a=one,b=two")).labels == ("a", "b")
+    assert prepare(replace(twice, headers=("b=x-route=2",))).labels == ("a", "b")
+    assert prepare(replace(twice, backends="a=vllm=http://h:1,b=vllm@responses=http://h:1")).cells
+    assert prepare(replace(twice, backends="vllm=http://h:1", aa=True)).labels == ("vllm#a", "vllm#b")
+
+
 def test_replicas_of_any_number_make_a_name_that_a_folder_can_have():
     urls = ["+".join(f"http://127.0.0.1:{port}" for port in range(first, first + 20)) for first in (1, 21)]
     labels = prepare(RunOptions("fixed-length", ",".join(f"openai={url}" for url in urls))).labels
