@@ -110,14 +110,9 @@ def parse_models(table: Mapping[str, object], where: str) -> Models:
     for name, model in models.models.items():
         for track_name, track in model.tracks.items():
             key_path = f"{where}:models.{name}.tracks.{track_name}"
-            others = {
-                "random.vocabulary": track.random.vocabulary if track.random else "",
-                "random_head.body": track.random_head.body if track.random_head else "",
-                "random_vision.text": track.random_vision.text if track.random_vision else "",
-            }
-            for key, other in others.items():
-                if other:
-                    _check_known(other, models.models, f"{key_path}.{key}")
+            for way, key in (("random", "vocabulary"), ("random_head", "body"), ("random_vision", "text")):
+                if drawn := getattr(track, way):
+                    _check_known(getattr(drawn, key), models.models, f"{key_path}.{way}.{key}")
             if track.convert_from:
                 others_here = model.tracks.keys() - {track_name}
                 _check_known(track.convert_from, others_here, f"{key_path}.convert_from", "track")

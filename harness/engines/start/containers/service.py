@@ -72,12 +72,8 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
         f"{name}:{path}" for name, path in compose.volumes.items() if hub or name != _HUB_CACHE
     ]
     entries["tmpfs"] = [SCRATCH]
-    if compose.user:
-        entries["user"] = compose.user
-    if compose.shm_size:
-        entries["shm_size"] = compose.shm_size
-    if compose.ipc:
-        entries["ipc"] = compose.ipc
+    optional = {"user": compose.user, "shm_size": compose.shm_size, "ipc": compose.ipc}
+    entries |= {key: value for key, value in optional.items() if value}
     if compose.ulimits:
         # A rootless Docker may not raise them.
         entries["ulimits"] = {
