@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.probe import Look
     from harness.run.setup.options import Ui
     from harness.run.setup.sizing import Loads
+    from harness.spec.backend import Backend
 
 EPILOG = """Finds the model, the engine and a load that fits the time, and measures chat completions. From
 there on it is the `bench run` that is printed at the end; with --api, that measures another API. Two URLs are
@@ -94,7 +95,12 @@ def main(arguments: argparse.Namespace) -> int:
         accesses = list(map(access_of, reaches))
         models = _models(given, accesses, [reach.served_name for reach in reaches], ui)
         limit_s = _LOOK_SHARE * budget_s / len(given)
-        servers = [_find(*known, limit_s, ui) for known in zip(given, models, accesses, strict=True)]
+        asked = list(zip(given, models, accesses, strict=True))
+        definitions = [_definition(*known, ui) for known in asked]
+        servers = [
+            _look(server, definition, model, access, limit_s, ui)
+            for (server, model, access), definition in zip(asked, definitions, strict=True)
+        ]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
         words = words_of(servers, loads, arguments)
         command = ("bench", "run", *words)
@@ -157,10 +163,10 @@ def _first(urls: str) -> str:
     return urls.partition("+")[0]
 
 
-def _find(given: Given, model: str, access: "Access", limit_s: float, ui: "Ui") -> Found:
+def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backend":
+    """The engine that answers there. Raises SpecError where the user's name of it is another engine's."""
     from harness.engines.speak.detect import recognise
-    from harness.engines.speak.server import Server
-    from harness.probe import look
+    from harness.spec import files
     from harness.spec.backend_refs import load_backend
 
     url = _first(given.url)
@@ -170,6 +176,22 @@ def _find(given: Given, model: str, access: "Access", limit_s: float, ui: "Ui") 
         f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
     )
     ui.note(f"{url}: {definition.backend.title} ({recognition}), model {model}")
+    if given.alias != definition.name and given.alias in files.names("backends"):
+        raise SpecError(
+            f"is the name of another engine: {url} answers as {definition.backend.title}",
+            where=f"{given.alias}=",
+            hint="give the server another name, or none",
+        )
+    return definition
+
+
+def _look(
+    given: Given, definition: "Backend", model: str, access: "Access", limit_s: float, ui: "Ui"
+) -> Found:
+    from harness.engines.speak.server import Server
+    from harness.probe import look
+
+    url = _first(given.url)
     ui.stage(f"{url}: a first look")
     with closing(Server(definition, url, model, access)) as server:
         seen = look(server, limit_s)

@@ -166,6 +166,17 @@ def test_a_value_behind_a_name_is_for_that_server_alone(called, monkeypatch):
     assert "sekrit" not in error
 
 
+def test_the_name_of_another_engine_is_refused_before_any_first_look(called):
+    """A look at the first server would be in vain, and is answered with 503 here."""
+    with server() as url, server() as other:
+        code, error = called(f"new={url}", f"vllm={other}")
+    assert code == ExitCode.USAGE
+    assert error == (
+        f"error: vllm=: is the name of another engine: {other} answers as OpenAI-compatible server\n"
+        "hint: give the server another name, or none\n"
+    )
+
+
 def test_a_port_where_nothing_listens(called):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
