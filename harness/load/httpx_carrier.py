@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import httpx
+from asyncio_throttle.throttler import Throttler
 
 from harness.host.proxy import proxy_for
 from harness.host.tls import Certificates
@@ -42,18 +43,18 @@ class HttpxCarrier:
 
     async def open_ahead(self, count: int) -> str:
         """Sends HEAD on each: httpx opens no connection without a request."""
+        throttler = Throttler(rate_limit=_OPENINGS_PER_S // 100, period=0.01, retry_interval=0.001)
 
-        async def open_one(number: int) -> httpx.Response:
-            replica = number % len(self._requests)
+        async def open_one(replica: int) -> httpx.Response:
             watch, url, headers = _Watch(), self._requests[replica].url, self._requests[replica].headers
             request = httpx.Request("HEAD", url, headers=headers, extensions={"trace": watch})
-            await asyncio.sleep(number / _OPENINGS_PER_S)
-            async with asyncio.timeout(OPENING_S):
+            async with throttler, asyncio.timeout(OPENING_S):
                 response = await self._transports[replica].handle_async_request(request)
             self._connected(watch)
             return response
 
-        results = await asyncio.gather(*map(open_one, range(count)), return_exceptions=True)
+        opening = (open_one(number % len(self._requests)) for number in range(count))
+        results = await asyncio.gather(*opening, return_exceptions=True)
         opened, problem = 0, ""
         for result in results:  # only now, so that none took the connection of another
             try:
