@@ -137,8 +137,14 @@ def compare(
         verdict="kept",
         reason=None,
     )
-    wrong = tested.outside
+    wrong = outside(tested)
     return structs.replace(tested, verdict="differs", reason=", ".join(wrong)) if wrong else tested
+
+
+def outside(arrivals: Arrivals) -> list[str]:
+    """Names of the figures outside their limits; empty where nothing was tested."""
+    limits, sent = arrivals.limits or {}, arrivals.achieved or {}
+    return [name for name in limits if name in sent and not limits[name][0] <= sent[name] <= limits[name][1]]
 
 
 def _counts(times_ns: Stamps, range_ns: Stamps) -> NDArray[np.int64]:

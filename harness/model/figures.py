@@ -73,14 +73,6 @@ class Arrivals(Record, frozen=True, kw_only=True, omit_defaults=True):
         doc("Figures outside their limits, or why nothing was tested; null: all inside."),
     ] = UNSET
 
-    @property
-    def outside(self) -> list[str]:
-        """Names of the figures outside their limits; empty where nothing was tested."""
-        limits, sent = self.limits or {}, self.achieved or {}
-        return [
-            name for name in limits if name in sent and not limits[name][0] <= sent[name] <= limits[name][1]
-        ]
-
 
 class Law(Record, frozen=True):
     """A relation that must hold between figures of the cell: docs/metrics.md."""

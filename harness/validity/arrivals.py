@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import page_address
-from harness.metrics.arrivals import TITLES, compare_cell
+from harness.metrics.arrivals import TITLES, compare_cell, outside
 from harness.metrics.latency import of_metric
 from harness.model import IssueCode
 from harness.model.numbers import apart, digits_apart, fixed, short
@@ -114,7 +114,7 @@ def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
     comparison = compare_cell(cell.records.requests, cell.load, cell.requested)
     if comparison and comparison.verdict == "differs" and comparison.limits and comparison.achieved:
         measured, limits = [], []
-        for name in comparison.outside:
+        for name in outside(comparison):
             sent, (low, high) = comparison.achieved[name], comparison.limits[name]
             digits = digits_apart(sent, low, high, least=3, shown=short)
             measured.append(f"{TITLES[name]} {short(sent, digits)}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.arrivals import TITLES
+from harness.metrics.arrivals import TITLES, outside
 from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
 from harness.model.numbers import short
 from harness.report.findings.card_words import bars, share_words, start_words
@@ -114,5 +114,5 @@ def _arrivals_row(arrivals: Arrivals) -> Iterator[str]:
     for key in ARRIVALS:
         yield f"{or_unknown(asked.get(key))} / {or_unknown(achieved.get(key))}"
     reason = known(arrivals.reason)
-    words = ", ".join(TITLES.get(name, name) for name in arrivals.outside) or reason
+    words = ", ".join(TITLES.get(name, name) for name in outside(arrivals)) or reason
     yield f"{arrivals.verdict} ({words})" if words else arrivals.verdict
