@@ -1,9 +1,7 @@
 """A night as Markdown: for the page of a CI job, and kept next to the runs."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from harness.model import Summary
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
 from harness.report.findings.against import place_words
@@ -11,7 +9,6 @@ from harness.report.findings.series_words import conclusion, too_few_runs
 from harness.report.text import trends
 from harness.report.text.first_lines import markdown_lines
 from harness.report.wording import markdown_escaped, plain
-from harness.store import RunFolder
 from harness.store.history import history_path, read_history
 from harness.verdicts.history import Series, series
 
@@ -29,7 +26,8 @@ def drawn(night: Night) -> str:
     lines += [
         f"{step.entry.title}: {step.state}{f', {why}' if (why := _why(step)) else ''}" for step in night.steps
     ]
-    primary = {_summary(step.folder).verdict_rules.primary for step in night.steps if step.folder is not None}
+    summaries = (step.folder.read_summary() for step in night.steps if step.folder is not None)
+    primary = {summary.verdict_rules.primary for summary in summaries}
     return page_of_courses(
         f"Nightly: {about.name}", [about.purpose, verdict(night)], lines, _courses(night), primary
     )
@@ -91,7 +89,7 @@ def _missing_lines(night: Night) -> Iterator[str]:
 
 
 def _why(step: Step) -> str:
-    made_up = "SIMULATED" if step.folder and _summary(step.folder).simulated else ""
+    made_up = "SIMULATED" if step.folder and step.folder.read_summary().simulated else ""
     return "; ".join(filter(None, (made_up, step.why)))
 
 
@@ -104,7 +102,7 @@ def _conclusion(step: Step) -> Iterator[str]:
     """What the run of this night shows, as its own page says it."""
     if step.folder is None:
         return
-    lines = list(markdown_lines(_summary(step.folder)))
+    lines = list(markdown_lines(step.folder.read_summary()))
     if lines:
         yield ""
         yield f"{markdown_escaped(plain(step.entry.scenario or step.entry.runs_of))}:"
@@ -117,8 +115,8 @@ def _courses(night: Night) -> list[Series]:
     folders = [step.folder for step in night.steps if step.folder is not None]
     if not folders:
         return []
-    tonight = {folder.name for folder in folders}
-    history = read_history(history_path(folders[0].parent))
+    tonight = {folder.path.name for folder in folders}
+    history = read_history(history_path(folders[0].path.parent))
     return [figure for figure in series(history) if figure.has_any(tonight)]
 
 
@@ -135,16 +133,11 @@ def _trends(night: Night) -> Iterator[str]:
 
 def _table(step: Step) -> Iterator[str]:
     """The run's own table, folded."""
-    files = RunFolder(step.folder).files if step.folder is not None else None
-    if files is None or not files.has("table.md"):
+    if step.folder is None or not step.folder.has("table.md"):
         return
     yield ""
     yield f"<details><summary>{markdown_escaped(plain(step.entry.title))}</summary>"
     yield ""
-    yield files.read("table.md").decode().rstrip()
+    yield step.folder.files.read("table.md").decode().rstrip()
     yield ""
     yield "</details>"
-
-
-def _summary(folder: Path) -> Summary:
-    return RunFolder(folder).read_summary()

@@ -41,7 +41,7 @@ class Step:
     why: str
     exit_code: int
     wall_s: float
-    folder: Path | None = None
+    folder: RunFolder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,16 +250,16 @@ def _document(printed: str) -> dict[str, object]:
     return document if isinstance(document, dict) else {}
 
 
-def _folder(document: Mapping[str, object], out: Path) -> Path | None:
+def _folder(document: Mapping[str, object], out: Path) -> RunFolder | None:
     """None where nothing was begun."""
     path = out / str(document.get("run", ""))
-    return path if "run" in document and path.is_dir() else None
+    return RunFolder(path) if "run" in document and path.is_dir() else None
 
 
-def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
+def _why_failed(document: Mapping[str, object], folder: RunFolder | None) -> str:
     if folder is None:
         return str(document.get("error", ""))
-    failures = RunFolder(folder).read_manifest().failures
+    failures = folder.read_manifest().failures
     return "; ".join(dict.fromkeys(f"{failure.backend}: {failure.error}" for failure in failures))
 
 
@@ -272,7 +272,7 @@ def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None
     tonight: set[str] = set()
     counted: list[HistoryEntry] = []
     for step in steps:
-        folder = None if step.folder is None else RunFolder(step.folder)
+        folder = step.folder
         if folder is not None and step.state in ("measured", "failed") and folder.has("summary.json"):
             summary = folder.read_summary()
             for entry in entries(folder.read_manifest(), summary):
@@ -290,8 +290,7 @@ def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None
 
 def _missing(step: Step, earlier: Sequence[HistoryEntry], named: Sequence[str]) -> list[Missing]:
     """Compares with all runs of other nights: what is broken for long does not become the usual."""
-    folder = None if step.folder is None else RunFolder(step.folder)
-    why = f"{step.state}: {step.why}" if step.why else step.state
+    folder, why = step.folder, f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
         return list(missing(step.entry, why, earlier, None, None, named))
     return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary(), named))

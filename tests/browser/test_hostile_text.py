@@ -153,7 +153,7 @@ def test_the_table_in_markdown_keeps_its_columns(page, stored, tmp_path):
 def test_the_nights_page(page, stored, tmp_path):
     folder, text = stored
     entry = Entry(scenario=text, backends=(text,))
-    steps = (Step(entry, "measured", text, 0, 60.0, folder.path), Step(entry, "failed", text, 3, 60.0))
+    steps = (Step(entry, "measured", text, 0, 60.0, folder), Step(entry, "failed", text, 3, 60.0))
     night = Night(Suite(About(text, text, 10.0), (entry, entry)), steps, (), 1, False, (text,))
     night = replace(night, missing=((text, Missing(text, None, None, text)),))
     assert bare(rendered(page, night_page(night), tmp_path))

@@ -25,6 +25,7 @@ from harness.report.findings.against import place_words
 from harness.spec.backend_refs import load_backend
 from harness.spec.files import names
 from harness.spec.scenario import load_scenario
+from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
 from harness.verdicts.history import drifts, entries, series
 from harness.verdicts.missing import Missing
@@ -209,7 +210,7 @@ def test_a_pinned_version_that_is_behind_is_said(tmp_path):
 
 def test_both_pages_say_that_a_scripted_server_answered(tmp_path, whole_run):
     made = night(tmp_path, ("measured", "", 0))
-    made = replace(made, steps=(replace(made.steps[0], folder=whole_run.path),))
+    made = replace(made, steps=(replace(made.steps[0], folder=whole_run),))
     assert "| measured | 1.0 | SIMULATED |" in page(made)
     text = drawn(made)
     assert ": measured, SIMULATED</li>" in text
@@ -440,13 +441,13 @@ def test_a_night_counts_a_backend_at_a_load_once(whole_run, tmp_path, monkeypatc
     """Else a bad night and one more run of it would be a level."""
     out = tmp_path / "results"
     first = copy_of(whole_run, out)
-    later = copy_of(whole_run, tmp_path).path.rename(out / "later")
+    later = RunFolder(copy_of(whole_run, tmp_path).path.rename(out / "later"))
     summary = first.read_summary()
     monkeypatch.setattr(
         "harness.nightly.run_suite.RunFolder.read_summary",
         lambda folder: documents.changed(summary, run=folder.run_id),
     )
-    steps = iter([first.path, later])
+    steps = iter([first, later])
     monkeypatch.setattr(
         "harness.nightly.run_suite._step",
         lambda entry, *_: Step(entry, "measured", "", 0, 1.0, next(steps)),
@@ -465,7 +466,7 @@ def test_a_backend_that_failed_keeps_no_other_from_the_history(
     whole_run, tmp_path, monkeypatch, state, lines
 ):
     """What did not end has too few repeats by no fault of its own."""
-    folder = copy_of(whole_run, tmp_path / "results").path
+    folder = copy_of(whole_run, tmp_path / "results")
     monkeypatch.setattr(
         "harness.nightly.run_suite._step",
         lambda entry, *_: Step(entry, state, "vllm: did not start", 3, 1.0, folder),
@@ -574,7 +575,7 @@ def test_a_night_with_too_few_before_it_says_that_nothing_can_be_judged(whole_ru
     append_history(history_path(tmp_path / "results"), entries(folder.read_manifest(), folder.read_summary()))
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
     suite = load_suite(str(tmp_path / "mine.toml"))
-    made = Night(suite, (Step(entry, "measured", "", 0, 60.0, folder.path),), (), 1, interrupted=False)
+    made = Night(suite, (Step(entry, "measured", "", 0, 60.0, folder),), (), 1, interrupted=False)
     few = "Nothing can be judged: the longest series has 1 run, and two levels need 6; 1 run in the history."
     assert verdict(made) == few
 
@@ -586,7 +587,7 @@ def test_the_night_is_drawn_with_the_course_of_its_figures(whole_run, tmp_path):
         manifest = documents.changed(made.read_manifest(), created_utc=f"2026-11-{20 + number}T03:00:00")
         named = documents.changed(made.read_summary(), run=f"night-{number}")
         append_history(history_path(tmp_path / "results"), entries(manifest, named))
-    last = made.path.rename(tmp_path / "results" / "night-5")
+    last = RunFolder(made.path.rename(tmp_path / "results" / "night-5"))
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
     steps = (Step(entry, "measured", "", 0, 60.0, last),)
     text = drawn(Night(load_suite(str(tmp_path / "mine.toml")), steps, (), 6, interrupted=False))
