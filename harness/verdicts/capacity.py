@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 
 from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
 from harness.model.numbers import as_given, counted, short
-from harness.validity import RULES
 from harness.verdicts.crossing import Crossing, crossing, left_per_s
 from harness.verdicts.run_values import labels
-from harness.verdicts.slo_check import kept_limits, queue_reasons, why_not_kept
+from harness.verdicts.slo_check import is_spoiled, kept_limits, queue_reasons, why_not_kept
 
 SURE = 0.9  # probability that the limits are kept at the answer, before the reserve of an open loop
 INTERVAL = 0.95
@@ -20,7 +20,6 @@ RESERVE = 0.035
 MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
 KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
-_NOT_THE_SERVER = frozenset(code.value for code, rule in RULES.items() if rule.cause in ("client", "machine"))
 
 
 def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]:
@@ -92,10 +91,13 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
         if rates:
             served[value] = float(np.mean(rates))
         saturated = _saturated(here[0].load.kind, value, served, here)
-        failed = [why for cell in here for why in why_not_kept(cell, short=cell.repeat < searches)[:1]]
-        failed.sort(
-            key=lambda why: why.partition(":")[0] in _NOT_THE_SERVER
-        )  # what is the server's stands first
+        failed = [
+            (is_spoiled(cell, short=cell.repeat < searches), why)
+            for cell in here
+            for why in why_not_kept(cell, short=cell.repeat < searches)[:1]
+        ]
+        failed.sort(key=itemgetter(0))  # what is the server's stands first
+        not_server, why = next(iter(failed), (False, saturated))
         shares = [cell.slo.attainment for cell in here if cell.slo is not None]
         yield TestedLoad(
             value=value,
@@ -104,7 +106,8 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
             attainment=float(np.mean(shares)) if shares else None,
             requests_per_s=served.get(value),
             saturated=saturated is not None,
-            why=next(iter(failed), saturated),
+            why=why,
+            spoiled=not_server,
         )
 
 
@@ -141,7 +144,7 @@ def _spoiled(capacity: Capacity) -> Iterator[str]:
     """Yields the loads that count as too much for a reason that is not the server's, up to its own first."""
     sure = max((kept for kept in capacity.kept_by_search or () if kept is not None), default=0.0)
     for tried in capacity.tested:
-        if (tried.why or "").partition(":")[0] in _NOT_THE_SERVER:
+        if tried.spoiled:
             if tried.value > sure:
                 yield as_given(tried.value)
         elif tried.kept < tried.runs:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from harness.model import Backlog, CellResult, IssueCode, Limit
+from harness.model import Backlog, CellResult, IssueCode, Limit, Reason
 from harness.model.figures import share_of
 from harness.model.numbers import counted, percent_of_all, short
 from harness.stats.binomial import share_above, trials_needed
-from harness.validity import eases
+from harness.validity import RULES, eases
 
 # Share of the arrivals of an open loop that may stay unanswered, in addition to what chance leaves.
 BACKLOG_TOLERANCE = 0.01
@@ -18,6 +18,7 @@ LEAST_SPANS = 3.0  # least length of a window, in times that a request is in the
 LEAST_SHARE = 0.8  # least length of a probe, as a share of the seconds that it was to last
 UNKNOWN_LATENCY = "a latency with a limit is not known"
 FAILURES_ALLOWED = 2  # requests outside a limit, in the smallest probe that can still keep it
+_NOT_THE_SERVER = frozenset(code for code, rule in RULES.items() if rule.cause in ("client", "machine"))
 
 
 def answers_needed(slo: Mapping[str, Mapping[str, float]]) -> int:
@@ -48,7 +49,17 @@ def refuted(cell: CellResult) -> Iterator[str]:
     yield from _length(cell)
 
 
+def is_spoiled(cell: CellResult, *, short: bool = False) -> bool:
+    """Whether the first of the reasons of `why_not_kept` is one of the client or the machine."""
+    first = next(_counted(cell, steady=not short), None)
+    return first is not None and first.code in _NOT_THE_SERVER
+
+
 def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:
+    return (f"{reason.code}: {reason.measured}" for reason in _counted(cell, steady=steady))
+
+
+def _counted(cell: CellResult, *, steady: bool) -> Iterator[Reason]:
     """Yields broken validity rules that count against the load: all of an INVALID cell, which kept nothing.
 
     Rules that can only make a load look harder (a busy client, a lag of its loop) do not count. Nor do failed
@@ -60,7 +71,7 @@ def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:
         if swings or reason.code == IssueCode.FAILED_REQUESTS:
             continue
         if reason.verdict == "INVALID" or (steady and eases(reason.code)):
-            yield f"{reason.code}: {reason.measured}"
+            yield reason
 
 
 def queue_reasons(cell: CellResult, chance: float = CHANCE) -> Iterator[str]:

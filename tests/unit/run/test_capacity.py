@@ -350,6 +350,7 @@ def test_an_answer_that_the_client_or_the_machine_brought_down_may_be_higher(cod
     found = only([cell(10), cell(20), long(12, True, **served(12)), spoiled])
     higher = "; may be higher: the client or the machine spoiled probes at 16"
     assert words(found).endswith(higher) is not own
+    assert [tried.value for tried in found.tested if tried.spoiled] == ([] if own else [16])
     limit = Limit(metric="ttft_ms", share="p95", limit_ms=2000.0, within=1.0, met=True)
     assert (" requests/s or more within" in sentence(found, [limit])) is not own
     below = only([cell(10), cell(20), long(12, True, **served(12)), long(14, False, search=2), spoiled])
