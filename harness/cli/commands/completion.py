@@ -56,7 +56,7 @@ def _command(name: str, about: str, parser: argparse.ArgumentParser) -> Command:
     options = tuple(
         Option(
             tuple(argument.option_strings),
-            (argument.help or "") % _values(argument, parser),
+            (argument.help or "") % {"prog": parser.prog, **vars(argument)},
             argument.nargs != 0,
             _choices(argument),
         )
@@ -65,10 +65,6 @@ def _command(name: str, about: str, parser: argparse.ArgumentParser) -> Command:
     )
     words = [word for argument in shown if not argument.option_strings for word in _choices(argument)]
     return Command(name, about, options, tuple(words))
-
-
-def _values(action: argparse.Action, parser: argparse.ArgumentParser) -> dict[str, object]:
-    return {"prog": parser.prog, **vars(action)}
 
 
 def _choices(action: argparse.Action) -> tuple[str, ...]:

