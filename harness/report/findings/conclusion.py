@@ -204,23 +204,24 @@ def goodput(group: Group) -> Goodput | None:
 
 def doubt(row: Row, metric: str = "") -> str:
     """The repeats that are not VALID, and the rules by which; of one metric, or of all."""
-    count, codes = _doubt(row, metric)
-    return plain(f"{count}: {', '.join(codes)}") if count else ""
+    count, reasons = _doubt(row, metric)
+    return plain(f"{count}: {', '.join(_codes(reasons))}") if count else ""
 
 
-def _doubt(row: Row, metric: str = "") -> tuple[str, list[str]]:
-    """`1 of 3 repeats SUSPECT`, and the rules, each with the metrics that it is about if these are not all;
-    "" if all are VALID."""
+def _doubt(row: Row, metric: str = "") -> tuple[str, list[Reason]]:
+    """`1 of 3 repeats SUSPECT`, and the reasons; "" if all are VALID."""
     verdict, count, reasons = row.validity(metric)
     if verdict == "VALID":
         return "", []
-    codes = list(dict.fromkeys(_code(reason) for reason in reasons))
-    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", codes
+    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", reasons
 
 
-def _code(reason: Reason) -> str:
-    names = listing([measure(name).name for name in reason.metrics])
-    return f"{reason.code} ({names} alone)" if names else str(reason.code)
+def _codes(reasons: Sequence[Reason]) -> Iterator[str]:
+    """Each rule once, with the metrics that it is about in some repeat, unless it is about all in any."""
+    for code in dict.fromkeys(reason.code for reason in reasons):
+        mine = [reason.metrics for reason in reasons if reason.code == code]
+        names = dict.fromkeys(measure(name).name for metrics in mine for name in metrics)
+        yield f"{code} ({listing(list(names))} alone)" if all(mine) else str(code)
 
 
 def doubts(group: Group) -> Iterator[str]:
@@ -236,12 +237,12 @@ def doubts(group: Group) -> Iterator[str]:
 def doubts_by_count(group: Group) -> Iterator[str]:
     """Fewer lines than `doubts`: backends with equally many doubtful repeats share one, with the rules of
     all."""
-    alike: dict[str, tuple[list[str], dict[str, None]]] = {}
+    alike: dict[str, tuple[list[str], list[Reason]]] = {}
     for row in group.rows:
-        count, codes = _doubt(row)
+        count, reasons = _doubt(row)
         if count:
-            names, together = alike.setdefault(count, ([], {}))
+            names, together = alike.setdefault(count, ([], []))
             names.append(row.label)
-            together.update(dict.fromkeys(codes))
+            together += reasons
     for count, (names, together) in alike.items():
-        yield plain(f"{listing(names)}: {count}: {', '.join(together)}")
+        yield plain(f"{listing(names)}: {count}: {', '.join(_codes(together))}")

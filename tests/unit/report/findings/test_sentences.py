@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from harness.model import as_json
 from harness.report.findings.conclude import conclude
-from harness.report.findings.conclusion import doubt, order, orders, speedup
+from harness.report.findings.conclusion import doubt, doubts, doubts_by_count, order, orders, speedup
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.findings.sentences import by_metric, claims, limit_words, sentence, under_load
 from harness.report.text.screen import screen
@@ -123,6 +123,26 @@ def test_a_doubt_about_gaps_marks_no_other_figure():
     assert itl.pairs[0].in_doubt == ("a", "b")
     assert ("in doubt", "a and b: 1 of 1 repeat SUSPECT: itl-merged (ITL alone)") in claims(made, group)
     assert [course.in_doubt for course in courses(made)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (["itl_ms"], "itl-merged (ITL alone)"),
+        (["itl_ms", "tpot_ms"], "itl-merged (ITL and TPOT alone)"),
+        ([], "itl-merged"),
+    ],
+)
+def test_a_rule_that_is_about_other_metrics_in_another_repeat_is_named_once(other, words):
+    second = verdict("SUSPECT", "itl-merged", "53%", "1%", "compare TPOT", metrics=other)
+    cells = [
+        cell(label, repeat=repeat, validity=validity)
+        for label in ("a", "b")
+        for repeat, validity in enumerate((MERGED, second))
+    ]
+    (group,) = groups(summary(*cells))
+    assert list(doubts(group)) == [f"a and b: 2 of 2 repeats SUSPECT: {words}"]
+    assert list(doubts_by_count(group)) == list(doubts(group))
 
 
 @pytest.mark.parametrize(("limited", "doubted"), [("itl_ms", True), ("ttft_ms", False)])
