@@ -51,6 +51,7 @@ def conditions(
         sent_fields=request.fields,
         unsupported=request.unsupported,
         engine_values=facts.engine_values,
+        engine=facts.engine,
     )
 
 

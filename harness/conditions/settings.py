@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.conditions.keys import Key
 from harness.conditions.table import TABLE
-from harness.model import BackendEntry, Manifest, known
+from harness.model import BackendEntry, EngineFound, Manifest, known
 from harness.model.json_path import value_at
 
 _UNSET = ("auto", "None", "", "given")  # the engine chooses: what it chose is not known
@@ -30,10 +30,15 @@ class Settings:
         return {kind for kind, _ in self.raw}
 
 
-def settings(manifest: Manifest, label: str) -> Settings:
-    """Reads the settings of a run folder of any version: what it does not say is absent."""
+def settings(manifest: Manifest, label: str, found: EngineFound | None = None) -> Settings:
+    """Reads the settings of a run folder of any version: what it does not say is absent.
+
+    `found`: the engine of one cell. None: as it was at its last start.
+    """
     entry = manifest.backends.get(label) or BackendEntry()
     engine, backend = known(entry.engine) or {}, known(entry.backend) or ""
+    if found is not None:
+        engine = {**engine, "info": found.info}
     raw = dict(_raw(engine))
     stated = {key.code: value for key in TABLE if (value := _stated(key, manifest, entry)) is not None}
     return Settings(_said(raw, backend) | stated, raw)

@@ -15,19 +15,27 @@ _IN_CELLS = frozenset(key.code for key in TABLE if key.area == "engine" and key.
 def with_manifest(
     cells: Sequence[CellResult], manifest: Manifest, agreement: Agreement | None = None
 ) -> tuple[CellResult, ...]:
-    """Four more keys in `conditions`, the same for every cell of a label, and one where answers disagree.
+    """Four more keys in `conditions`, the same for every cell of a start, and one where answers disagree.
 
     settings: by code of the table. unclassified: what no row knows, null where no setting is known.
+    Both are of the last start where a cell has not kept what its own engine reported.
     tuned: values that follow from the workload. searched: codes of those that `bench tune` set.
     disagrees: by the other label, in what.
     """
-    labels = dict.fromkeys(cell.label for cell in cells)
-    stated = {label: _stated(manifest, label, agreement) for label in labels}
-    return tuple(replace(cell, conditions=replace(cell.conditions, **stated[cell.label])) for cell in cells)
+    found = {(cell.label, str(cell.conditions.engine)): cell for cell in cells}
+    stated = {key: _stated(manifest, cell, agreement) for key, cell in found.items()}
+    return tuple(
+        replace(
+            cell,
+            conditions=replace(cell.conditions, **stated[cell.label, str(cell.conditions.engine)]),
+        )
+        for cell in cells
+    )
 
 
-def _stated(manifest: Manifest, label: str, agreement: Agreement | None) -> dict[str, object]:
-    stated = settings(manifest, label)
+def _stated(manifest: Manifest, cell: CellResult, agreement: Agreement | None) -> dict[str, object]:
+    label = cell.label
+    stated = settings(manifest, label, cell.conditions.engine)
     entry = manifest.backends.get(label) or BackendEntry()
     values = known(agreement.values) if agreement else None
     return {

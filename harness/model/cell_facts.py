@@ -250,6 +250,20 @@ class Sampled(Record, frozen=True, kw_only=True):
     ] = UNSET
 
 
+class EngineFound(Record, frozen=True, kw_only=True):
+    """The engine that a cell was measured on: another start of the same backend may differ."""
+
+    served_name: Annotated[str | None, doc("Name of the served model; null: not known.")]
+    image_digest: Annotated[str | None, doc("Digest of the container image; null: none, or built here.")]
+    weights_sha256: Annotated[
+        str | None, doc("SHA-256 of the weights; null: the engine fetched or brought them.")
+    ]
+    # Every engine tells other things.
+    info: Annotated[
+        dict[str, Any], doc("Settings that the engine reports, by key, such as the size of its KV cache.")
+    ]
+
+
 class CellFacts(Record, frozen=True, kw_only=True):
     """Everything known of a cell besides its records. Nothing here is derived from them."""
 
@@ -269,6 +283,9 @@ class CellFacts(Record, frozen=True, kw_only=True):
     engine_values: Annotated[
         dict[str, Value] | None,
         doc("Values of [engine.values] as started, by name; null: bench did not start it."),
+    ] = None
+    engine: Annotated[
+        EngineFound | None, doc("Engine as it was found when the cell was measured; null: not kept.")
     ] = None
     start: Annotated[
         dict[str, float | None] | None,

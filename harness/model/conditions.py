@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from harness.model.cell_facts import Value
+from harness.model.cell_facts import EngineFound, Value
 from harness.model.record import Record, doc
 
 
@@ -114,9 +114,12 @@ class Conditions(Record, frozen=True, kw_only=True):
         dict[str, Value] | None,
         doc("Values of the definition that the engine was started with; null: bench did not start it."),
     ] = None
+    engine: Annotated[
+        EngineFound | None, doc("Engine as it was found when the cell was measured; null: not kept.")
+    ] = None
     settings: Annotated[
         dict[str, str],
-        doc("Settings of the engine, by code of the table of conditions, from the run's manifest."),
+        doc("Settings of the engine, by code of the table of conditions, from manifest and `engine.info`."),
     ] = msgspec.field(default_factory=dict)
     unclassified: Annotated[
         dict[str, str] | None,

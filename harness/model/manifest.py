@@ -166,7 +166,10 @@ class BackendEntry(Record, frozen=True, kw_only=True):
     # Every way of starting an engine, and every engine, tells other things.
     engine: Annotated[
         dict[str, Any] | UnsetType | None,
-        doc("Facts of the started engine: command, environment, versions, hashes; null: it did not start."),
+        doc(
+            "Facts of the engine at its last start: command, environment, versions, hashes; null: it did not "
+            "start. `cell.json` has what may differ from start to start."
+        ),
     ] = UNSET
     noise_key: Annotated[
         str | UnsetType, doc("Key of the noise floors of this backend in the user's cache.")

@@ -27,6 +27,7 @@ from harness.model import (
     CellFacts,
     CellRequest,
     CellWorkload,
+    EngineFound,
     HistogramIncrease,
     Identity,
     Load,
@@ -42,6 +43,7 @@ from harness.model import (
     WorkingSet,
     known,
 )
+from harness.model.json_path import value_at
 from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
 from harness.records.series import Telemetry
 from harness.run.measure.cache_state import Attempt, CacheState, bring_about
@@ -70,6 +72,15 @@ def engine_version(facts: EngineFacts) -> str | None:
     """Version of the engine's package, with the server's own if that differs; None if neither is known."""
     package, server = facts.get("package_version"), facts["server_version"]
     return f"{package} (server: {server})" if package and server and package != server else package or server
+
+
+def _found(facts: EngineFacts) -> EngineFound:
+    return EngineFound(
+        served_name=facts.get("served_name"),
+        image_digest=value_at(facts, "container.image.digest"),
+        weights_sha256=value_at(facts, "weights.sha256"),
+        info=facts.get("info", {}),
+    )
 
 
 def _load(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> Load:
@@ -319,6 +330,7 @@ def _facts(
         prefix_cache=definition.prefix_cache.enabled,
         habits=asdict(definition.dialect.habits),
         engine_values=None if values is None else dict(values),
+        engine=_found(engine.facts),
         start=engine.facts.get("start"),
         planned=len(workload) - warmup_requests(scenario, cell.load),
         slo=scenario.slo,

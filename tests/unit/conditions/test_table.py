@@ -532,3 +532,17 @@ def test_an_option_that_differs_is_shown_by_its_own_name(option, name, old, new,
     kept = old.replace("/home/one/models/", "/opt/")
     (pair,) = compare_runs([with_option(old), with_option(kept)]).pairs
     assert not pair.differences
+
+
+def test_a_setting_that_an_engine_reports_is_that_of_the_start_that_served_the_cell():
+    """The manifest has the last start's."""
+    name, made = "max_total_num_tokens", manifest("sglang")
+    made["backends"]["sglang"]["engine"]["info"] = {name: 100}
+    found = [{"info": {name: tokens, "own": tokens}} for tokens in (200, 150)]
+    kept = [
+        documents.changed(one, conditions={"engine": engine})
+        for one, engine in zip(measured("sglang") * 3, [*found, None], strict=True)
+    ]
+    about = [cell.conditions for cell in with_manifest(kept, typed(made))]
+    assert [one.settings["kv-tokens"] for one in about] == ["200", "150", "100"]
+    assert [one.unclassified for one in about] == [{"info own": "200"}, {"info own": "150"}, {}]

@@ -1,0 +1,80 @@
+"""Starts of one engine that differ: its repeats are then of several engines."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from harness.conditions import TABLE
+from harness.model import CellResult, RunWarning
+from harness.untrusted import one_line
+from harness.validity.notices import STARTS_DIFFER
+
+ALIKE = 0.05  # relative difference of a number that is let pass: a KV cache is sized by what memory is free
+_TITLES = {key.code: key.title for key in TABLE}
+_BUILD = ("engine version", "model", "image digest", "weights SHA-256")  # compared as texts
+_MOST_CHARS = 80  # of a value
+_MOST_NAMES = 4  # of cells with one value
+
+
+def starts_differ(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
+    """Yields a warning for each backend whose cells were not all measured on the same engine.
+
+    `cells`: with what the manifest says of them. A fact that a cell has not kept is not compared.
+    """
+    for label in dict.fromkeys(cell.label for cell in cells):
+        facts = [(cell, _facts(cell)) for cell in cells if cell.label == label]
+        differences = []
+        for name in dict.fromkeys(name for _, found in facts for name in found):
+            values = [(cell, found[name]) for cell, found in facts if name in found]
+            groups = _groups(values, exact=name in _BUILD)
+            if len(groups) > 1:
+                differences.append(f"{name} {', '.join(_words(group, groups) for group in groups)}")
+        if differences:
+            text = f"{label} was not the same at every start: {'; '.join(differences)}"
+            yield STARTS_DIFFER.warning(text, backend=label)
+
+
+_Group = list[tuple[CellResult, str]]  # cells with one value
+
+
+def _facts(cell: CellResult) -> dict[str, str]:
+    """Returns the facts that are known, by title."""
+    conditions, engine = cell.conditions, cell.conditions.engine
+    if engine is None:
+        return {"engine version": cell.engine_version} if cell.engine_version else {}
+    build = (cell.engine_version, engine.served_name, engine.image_digest, engine.weights_sha256)
+    return {
+        **{title: value for title, value in zip(_BUILD, build, strict=True) if value},
+        **{_TITLES[code]: value for code, value in conditions.settings.items()},
+        **{name.removeprefix("info "): value for name, value in (conditions.unclassified or {}).items()},
+    }
+
+
+def _groups(values: _Group, *, exact: bool) -> list[_Group]:
+    groups: list[_Group] = []
+    for cell, value in values:
+        group = next((group for group in groups if _alike(group[0][1], value, exact)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append((cell, value))
+    return groups
+
+
+def _alike(first: str, second: str, exact: bool) -> bool:
+    if not exact:
+        with suppress(ValueError):
+            return math.isclose(float(first), float(second), rel_tol=ALIKE)
+    return first == second
+
+
+def _words(group: _Group, groups: Sequence[_Group]) -> str:
+    """`about 200000 (r0, r2)`, with load points where a repeat has other values too."""
+    others = {cell.repeat for other in groups if other is not group for cell, _ in other}
+    names = dict.fromkeys(
+        f"{cell.point.label} r{cell.repeat}" if cell.repeat in others else f"r{cell.repeat}"
+        for cell, _ in group
+    )
+    shown = [*names][:_MOST_NAMES]
+    more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
+    about = "about " if len({value for _, value in group}) > 1 else ""
+    return f"{about}{one_line(group[0][1], _MOST_CHARS)} ({', '.join([*shown, *more])})"

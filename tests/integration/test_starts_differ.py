@@ -1,0 +1,51 @@
+"""An engine that another start finds changed: which cells it served is kept, and the reader is warned."""
+
+import pytest
+
+from harness.store import RunFolder
+from tests.integration.scripted import SMALL, bench, bench_here, define, run_folder, summary
+
+FEW = (*SMALL, "--requests", "8", "--no-agreement")
+# Another version with half the cache from the second start on.
+CHANGING = """
+import sys
+from pathlib import Path
+
+import harness.mockserver.routes
+from harness.cli.main import main
+
+starts = Path(__file__).with_suffix(".starts")
+again = starts.exists()
+starts.touch()
+harness.mockserver.routes.__version__ = "1.1" if again else "1.0"
+sys.exit(main(["truth", *sys.argv[1:], "--cache-tokens", "100000" if again else "200000"]))
+"""
+
+
+@pytest.fixture
+def changing(here):
+    file = define("changing", ttft_ms=300)
+    script = here / "changing.py"
+    script.write_text(CHANGING)
+    program = '["{harness_python}", "-m", "harness", "truth"]'
+    text = file.read_text().replace(program, f'["{{harness_python}}", "-P", "{script}"]')
+    file.write_text(
+        text.replace("[engine]", '[[server.info]]\npath = "/version"\nkeys = ["kv_tokens"]\n[engine]')
+    )
+
+
+@pytest.mark.usefixtures("changing")
+def test_repeats_of_two_versions_are_no_repeats_of_one_engine():
+    done = bench("run", "--scenario", "fixed-length", "--backends", "changing", "--repeats", "2", *FEW)
+    result = summary()
+    (warning,) = [found for found in result["warnings"] if found["code"] == "starts-differ"]
+    version = "engine version 1.0+simulated (r0), 1.1+simulated (r1)"
+    assert warning["text"].endswith(f"{version}; kv_tokens 200000 (r0), 100000 (r1)")
+    assert warning["backend"] == "changing"
+    assert "starts-differ: changing was not the same at every start" in done.stdout
+    folder = RunFolder(run_folder())
+    found = [folder.read_facts(cell).engine.info for cell in folder.cells()]
+    assert found == [{"kv_tokens": 200000}, {"kv_tokens": 100000}]
+    shown = [cell["conditions"]["unclassified"]["info kv_tokens"] for cell in result["cells"]]
+    assert shown == ["200000", "100000"]
+    bench_here("verify", str(run_folder()))
