@@ -1,13 +1,12 @@
 """probe-LABEL.json: what a backend did, next to what its definition declares."""
 
-import re
 from typing import Annotated
 
 import msgspec
 
-from harness.model.record import Record, doc
+from harness.model.record import UNSET, Record, UnsetType, doc
 
-_REFUSED = re.compile(r"4(?!08|29)\d\d\b")  # a timeout and too many requests may pass
+_MAY_PASS = (408, 429)  # client errors: a timeout, too many requests
 
 
 class Finding(Record, frozen=True):
@@ -22,6 +21,10 @@ class Finding(Record, frozen=True):
     ]
     then: Annotated[str, doc("Consequence for the run, in words; empty: none.")] = ""
     matters: Annotated[bool, doc("Whether it does not hold and changes what figures mean.")] = False
+    status: Annotated[
+        int | UnsetType,
+        doc("HTTP status of a plain request that failed; not written: none did, or no answer."),
+    ] = UNSET
 
 
 class Probed(Record, frozen=True, kw_only=True):
@@ -51,9 +54,12 @@ class Probed(Record, frozen=True, kw_only=True):
     @property
     def refused(self) -> str:
         """The client error with which the server answered a plain request; empty: it did not."""
-        plain = (finding for finding in self.findings if finding.topic == self.api and finding.holds is False)
-        return next((finding.seen for finding in plain if _REFUSED.match(finding.seen)), "")
+        return next((finding.seen for finding in self.findings if _is_refusal(finding.status)), "")
 
     @property
     def mismatches(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.holds is False)
+
+
+def _is_refusal(status: int | UnsetType) -> bool:
+    return not isinstance(status, UnsetType) and 400 <= status < 500 and status not in _MAY_PASS

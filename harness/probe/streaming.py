@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from harness.apis import Api
 from harness.engines.speak.dialect import Chat
-from harness.model import Finding
+from harness.model import UNSET, Finding
 from harness.model.numbers import counted
 from harness.probe.asker import FORCED, FREE, Asker, user
 from harness.probe.exchange import Seen
@@ -25,8 +25,8 @@ def stream(asker: Asker) -> tuple[Seen, list[Finding]]:
     seen = asker.ask(COUNT, _TOKENS, FORCED)
     if seen.ok:
         return seen, list(_shown(seen, asker.dialect.habits, asker.api))
-    then = "nothing can be measured"
-    return seen, [Finding(asker.api.name, "answered", refusal(seen), False, then, matters=True)]
+    then, status = "nothing can be measured", seen.status or UNSET
+    return seen, [Finding(asker.api.name, "answered", refusal(seen), False, then, True, status)]
 
 
 def _shown(seen: Seen, habits: Habits, api: Api) -> Iterator[Finding]:

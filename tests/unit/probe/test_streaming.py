@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness.model import Probed
 from harness.probe import streaming
 from harness.probe.exchange import Seen
 from tests.unit.probe.answering import answered, asker, chunk, definition, read, seen
@@ -101,6 +102,21 @@ def test_a_refused_request_is_the_only_finding():
     (found,) = shown(Seen(400, error="max_tokens must be a number"))
     assert (found.seen, found.holds, found.matters) == ("400: max_tokens must be a number", False, True)
     assert found.then == "nothing can be measured"
+
+
+@pytest.mark.parametrize(
+    ("failed", "refused"),
+    [
+        (Seen(400, error="no"), "400: no"),
+        (Seen(404), "404: "),
+        (Seen(408, error="late"), ""),
+        (Seen(429, error="slow down"), ""),
+        (Seen(500, error="no"), ""),
+        (Seen(0, error="404 tries, no answer"), ""),
+    ],
+)
+def test_a_server_refuses_by_its_status_whatever_the_words_begin_with(failed, refused):
+    assert Probed(findings=tuple(shown(failed))).refused == refused
 
 
 def length(forced, free=3, *, thorough=True, made=None):
