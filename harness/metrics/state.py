@@ -84,7 +84,7 @@ def _busy_share(
     if requested is not None and requested.has_sessions():
         chats = requested.sessions()
         ends = np.maximum(sent["end_ns"], session_ends_ns(sent, chats, None))
-        last = min(last, first_left_empty_ns(ends, chats[sent["seq"]], slots))
+        last = min(last, first_left_empty_ns(ends, chats[sent["seq"]], sent["worker"], slots))
     usual_ns = float((sent["end_ns"] - sent["sent_ns"]).mean())
     if last - not_before_ns >= MIN_STEADY_TIMES * usual_ns:
         begin = max(begin, not_before_ns)

@@ -67,7 +67,7 @@ def measured_window(
         starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
         own = np.arange(len(sent)) if sessions is None else sessions[held]
         ends = sent["end_ns"] if kept_ns is None else np.maximum(sent["end_ns"], kept_ns[held])
-        end = first_left_empty_ns(ends, own, slots)
+        end = first_left_empty_ns(ends, own, sent["worker"], slots)
     for start in starts:
         if end - max(begin, start) >= shortest_ns:
             return Window(max(begin, start), end, "steady")
@@ -88,12 +88,21 @@ def session_ends_ns(
     return np.where(waits, requests["end_ns"].max(initial=0) if close_ns is None else close_ns, 0)
 
 
-def first_left_empty_ns(ends_ns: NDArray[np.int64], sessions: NDArray[np.int64], slots: int) -> int:
-    """The first end of a session with none left to begin in its slot: of the last `slots` ends."""
-    unique, session = np.unique(sessions, return_inverse=True)
+def first_left_empty_ns(
+    ends_ns: NDArray[np.int64], sessions: NDArray[np.int64], workers: NDArray[np.integer], slots: int
+) -> int:
+    """The first end of a session with none left to begin in its slot: of the last ends of each load worker,
+    as many as it has slots. A worker has its own share of slots and sessions, and one ends before another.
+    """
+    unique, first, session = np.unique(sessions, return_index=True, return_inverse=True)
     ended = np.zeros(len(unique), np.int64)
     np.maximum.at(ended, session, ends_ns)
-    return int(np.sort(ended)[-min(slots, len(ended))])
+    count, firsts = int(workers.max()) + 1, []
+    for worker in np.unique(workers):
+        ends = np.sort(ended[workers[first] == worker])
+        own = len(range(int(worker), slots, count))
+        firsts.append(int(ends[-min(own, len(ends))]))
+    return min(firsts)
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:

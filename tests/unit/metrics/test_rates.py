@@ -48,6 +48,14 @@ def test_a_closed_loop_is_steady_from_one_answer_after_its_start_until_a_slot_st
     assert (window.start_ns, window.end_ns, window.kind) == (100 * MS, 400 * MS, "steady")
 
 
+def test_the_window_ends_where_a_slot_of_one_load_worker_stays_empty():
+    """Workers have their own shares: the second has answers for 200 ms more when the first has none left."""
+    first, second = closed_loop([50] * 8, 2).requests, closed_loop([100] * 8, 2).requests
+    second["worker"], second["seq"] = 1, second["seq"] + len(first)
+    requests = np.concatenate([first, second])
+    assert measured_window(requests, 4).end_ns == 200 * MS
+
+
 def chats(turns, slots):
     """Sessions of so many turns of 100 ms each, one slot after another; and the session of each request."""
     free, rows, sessions = [0] * slots, [], []
