@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from harness.model import CellResult, Summary
 from harness.report.findings.notes import odd_tracks, simulated
-from harness.report.view import labels
-from harness.report.wording import plain, short_names
+from harness.report.view import first_cells, labels
+from harness.report.wording import listing, plain, short_names
 from harness.verdicts.ranking import caveats_of
 
 
@@ -26,10 +26,16 @@ def marked_names(summary: Summary, limit: int) -> dict[str, str]:
     return {label: name + marked[label] for label, name in short_names(marked, limit).items()}
 
 
-def engine_words(cell: CellResult) -> str:
-    version = cell.engine_version or "version not reported"
-    return plain(f"{cell.title or cell.backend} {version}, {cell.track or 'weights not reported'}, "
-                 f"launch {cell.launch}{_division(cell)}")  # fmt: skip
+def engine_words(summary: Summary) -> dict[str, str]:
+    """Each backend by its label, with every version that served a cell of it."""
+    words = {}
+    for label, cell in first_cells(summary).items():
+        mine = (other.engine_version for other in summary.cells if other.label == label)
+        versions = listing(list(dict.fromkeys(version or "version not reported" for version in mine)))
+        words[label] = plain(f"{cell.title or cell.backend} {versions}, "
+                             f"{cell.track or 'weights not reported'}, "
+                             f"launch {cell.launch}{_division(cell)}")  # fmt: skip
+    return words
 
 
 def _division(cell: CellResult) -> str:

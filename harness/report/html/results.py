@@ -8,7 +8,7 @@ from harness.report.findings.manifest_lines import machine, model
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, tag, text_table
 from harness.report.tables.sessions import session_tables
-from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.view import Group, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import NOT_KNOWN, capital, listing
 
 OPEN_LOADS = 2  # tables; more are folded, but for the highest load
@@ -76,5 +76,5 @@ def _entry(entry: Entry) -> Html:
 
 
 def _engines(source: Source) -> Html:
-    cells = first_cells(source.summary)
-    return items(join([source.name(label), f": {engine_words(cell)}"]) for label, cell in cells.items())
+    words = engine_words(source.summary)
+    return items(join([source.name(label), f": {engine}"]) for label, engine in words.items())

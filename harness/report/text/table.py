@@ -16,7 +16,7 @@ from harness.report.tables.roles import role_tables
 from harness.report.tables.sessions import session_tables
 from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
-from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.view import Group, Row, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import Table, blocks, markdown_escaped, markdown_row, plain
 
 LABEL_LIMIT = 40
@@ -112,8 +112,8 @@ def _block(
 
 def _legend(summary: Summary, width: int) -> Iterator[str]:
     marked = marked_names(summary, LABEL_LIMIT)
-    for label, cell in first_cells(summary).items():
-        yield from wrap(f"{marked[label]}: {engine_words(cell)}", width, subsequent_indent="  ")
+    for label, engine in engine_words(summary).items():
+        yield from wrap(f"{marked[label]}: {engine}", width, subsequent_indent="  ")
 
 
 def _wrapped(note: Note, width: int, paint: Paint) -> Iterator[str]:
@@ -149,8 +149,8 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
         yield "|---|" + "---:|" * (len(table.head) - 1)
         yield from map(markdown_row, table.rows)
         yield ""
-    for label, cell in first_cells(summary).items():
-        yield f"- {markdown_escaped(marked[label])}: {markdown_escaped(engine_words(cell))}"
+    for label, engine in engine_words(summary).items():
+        yield f"- {markdown_escaped(marked[label])}: {markdown_escaped(engine)}"
     yield ""
     if verdicts:
         yield from (f"- {markdown_escaped(line)}" for line in verdicts)

@@ -16,7 +16,9 @@ def measured(repeat, version="0.32.0", load=4, label="vllm", settings=None, **en
 
 
 def texts(*cells):
-    return [(warning.backend, warning.text.partition(" every start: ")[2]) for warning in starts_differ(cells)]
+    return [
+        (warning.backend, warning.text.partition(" every start: ")[2]) for warning in starts_differ(cells)
+    ]
 
 
 def test_repeats_of_one_engine_are_no_warning():

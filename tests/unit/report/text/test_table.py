@@ -401,4 +401,13 @@ def test_a_first_look_is_of_cells_with_less_than_the_default(cells, text):
 
 def test_what_a_running_server_does_not_report_has_the_name_of_the_glossary():
     attached = cell(engine_version=None, track=None, launch="attach")
-    assert engine_words(attached).endswith(" version not reported, weights not reported, launch attach")
+    words = engine_words(summary(attached))["llamacpp"]
+    assert words.endswith(" version not reported, weights not reported, launch attach")
+
+
+def test_an_engine_that_changed_is_listed_with_every_version_that_was_measured():
+    versions = ("0.32.0", "0.33.0", "0.32.0")
+    cells = (cell("vllm", repeat=repeat, engine_version=one) for repeat, one in enumerate(versions))
+    found = terminal(summary(*cells, cell("sglang", engine_version="0.5")), 200, color=False)
+    assert "vllm: llama.cpp 0.32.0 and 0.33.0, gguf-q4_1" in found
+    assert "sglang: llama.cpp 0.5, gguf-q4_1" in found
