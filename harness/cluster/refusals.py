@@ -21,7 +21,7 @@ def cannot_join(address: str, error: Exception) -> SetupError:
         )
     if "ersion mismatch" in text:
         return SetupError(
-            f"the cluster has another version of Ray or Python: {_mismatch(text)}",
+            f"the cluster has another version of Ray or Python: {' '.join(text.split())[:200]}",
             where=where,
             hint="every node and this machine need the same versions of both",
         )
@@ -54,7 +54,3 @@ def cannot_place(asked: ClusterOptions, nodes: Sequence[Mapping[str, Any]]) -> S
         where="--load-nodes",
         hint="`ray status` shows by what",
     )
-
-
-def _mismatch(text: str) -> str:
-    return " ".join(line.strip() for line in text.splitlines() if line.strip())[:200]

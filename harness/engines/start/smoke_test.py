@@ -21,9 +21,9 @@ _LATE_HINT = "it may load its model at the first request: send one first, or set
 
 def prepare(server: Server, weights: Weights | None, say: Say, label: str, answer_s: float) -> None:
     """`weights` None: the server brings its own model. Raises SetupError with what was answered."""
-    declared = server.definition.server
-    for step in declared.prepare:
-        if step.when in ("always", _where(weights)):
+    where = "local" if weights and weights.local else "hub"
+    for step in server.definition.server.prepare:
+        if step.when in ("always", where):
             _take(server, step, weights, say, label)
     named_hello(server, weights, answer_s)
 
@@ -92,10 +92,6 @@ def _differs(server: Server, what: str) -> NoReturn:
         where=server.base_url,
         hint="URLs joined by + are replicas of one model; a comma between NAME=URL entries compares servers",
     )
-
-
-def _where(weights: Weights | None) -> str:
-    return "local" if weights and weights.local else "hub"
 
 
 def _values(server: Server, weights: Weights | None) -> dict[str, str]:
