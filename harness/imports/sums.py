@@ -4,10 +4,10 @@ from itertools import pairwise
 
 from harness.imports.source import wrong
 from harness.imports.taken import Taken
+from harness.model import PERCENTILES
 from harness.model.numbers import short
 from harness.records.layout import Outcome
 
-_PERCENTILES = ("p50", "p90", "p95", "p99")
 _ROUNDED = 1.001
 _MOST, _LEAST = 3.0, 0.01  # of the slots, which are in flight by Little's law; units differ by 1,000
 
@@ -16,7 +16,7 @@ def check(taken: Taken, where: str) -> None:
     """Raises SpecError if they cannot."""
     stated = taken.reported
     for metric in {path.partition(".")[0] for path in stated if path.endswith("_ms") or "_ms." in path}:
-        known = [(name, stated[f"{metric}.{name}"]) for name in _PERCENTILES if f"{metric}.{name}" in stated]
+        known = [(name, stated[f"{metric}.{name}"]) for name in PERCENTILES if f"{metric}.{name}" in stated]
         for (lower, less), (upper, more) in pairwise(known):
             if less > more * _ROUNDED:
                 text = f"its {metric} has a {lower} of {short(less, 6)} and a {upper} of {short(more, 6)}"

@@ -44,8 +44,8 @@ _MOST_COUNT = 2**31 - 1  # tokens of a request: what 32 bits hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """`started_unix_ns`: None if the file does not say. `cap`: most requests in flight. `settings`: those of the
-    server, which repeats share.
+    """`started_unix_ns`: None if the file does not say. `cap`: most requests in flight. `settings`: those of
+    the server, which repeats share.
     """
 
     tool: str

@@ -163,7 +163,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     pipe.send(READY)
     t0: int = pipe.recv()
     spill = Spill(share.folder)
-    stamps_to_times = clock.to_monotonic_many if clock is not None else _as_array
+    stamps_to_times = clock.to_monotonic_many if clock is not None else partial(np.asarray, dtype=np.int64)
     finalizer = Finalizer(
         t0,
         stamps_to_times,
@@ -267,10 +267,6 @@ def _make_dispatcher(job: LoadJob, t0: int) -> Dispatcher:
     if isinstance(job.schedule, ClosedLoop):
         return ClosedLoopDispatcher(job.schedule, len(job.bodies), t0, close_at)
     return OpenLoopDispatcher(job.schedule, t0, close_at)
-
-
-def _as_array(stamps: Any) -> NDArray[np.int64]:
-    return np.asarray(stamps, np.int64)
 
 
 def _gc_collections() -> int:

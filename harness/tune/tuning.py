@@ -22,6 +22,7 @@ from harness.run.setup.mismatches import check_without_engine
 from harness.run.setup.options import RunOptions, Ui
 from harness.run.setup.prepare import Prepared, prepare
 from harness.run.setup.provision import check_machine
+from harness.run.setup.sending import KEYS
 from harness.sampling import machine
 from harness.spec.backend import BackendRef, Value
 from harness.spec.backend_refs import candidates, parse_backend_list
@@ -35,12 +36,6 @@ from harness.tune.search import LEAST_GAIN, Search
 from harness.tune.trial import Trial, Trials
 
 FEWEST_REPEATS = 3  # below it there is no verdict
-KEYS = {
-    "concurrency": "load.concurrency",
-    "rate": "load.rate",
-    "trace": "load.replay_speed",
-    "working-set": "load.working_set",
-}
 
 
 @dataclass(frozen=True, slots=True)

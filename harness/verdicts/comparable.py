@@ -48,10 +48,6 @@ def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstac
     return Obstacles({**conditions, **reasons}, apart, other, idle)
 
 
-def apart_in(apart: Mapping[str, float], metric: str) -> float:
-    return apart.get(root_of(metric), 0.0)
-
-
 def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
     """The most specific refusal for this metric; None if there is none."""
     keys = (metric, root_of(metric), kind_of(metric), ALL)

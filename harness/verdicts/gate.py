@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from harness.metrics.distribution import PERCENTILES, samples_needed
+from harness.metrics.distribution import highest_percentile
 from harness.model import CellResult, ComparedFigure, GateKind, GateRow, LoadPoint, PairVerdict, known
 from harness.stats.binomial import more_often
 from harness.verdicts.ratio import share_of
@@ -28,7 +28,7 @@ def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
     requests decides, never their times.
     """
     requests = min(sum(cell.requests.ok for cell in side.cells) for side in (a, b))
-    highest = max((p for p in PERCENTILES if requests >= samples_needed(p)), default=50)
+    highest = highest_percentile(requests)
     already = (share_of(name) for name in declared if name.startswith(f"{TAIL}."))
     if highest == 50 or any(share is not None and 100 * share >= highest for share in already):
         return None

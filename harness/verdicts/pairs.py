@@ -8,12 +8,13 @@ from itertools import combinations
 
 from harness.metrics.distribution import samples_needed
 from harness.model import ComparisonVerdict, Interval, Levels, LoadPoint, PairVerdict, better_of
+from harness.model.metric_table import root_of
 from harness.model.numbers import short
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
 from harness.verdicts.change_words import share_words, words_apart
-from harness.verdicts.comparable import apart_in, obstacles, refusal
+from harness.verdicts.comparable import obstacles, refusal
 from harness.verdicts.evidence import RATES, flattered, kind_of
 from harness.verdicts.futility import Prospect
 from harness.verdicts.levels import MOST_STARTS, Costs, levels
@@ -79,7 +80,7 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
             metric,
             ratio(a, b, metric, rules.min_runs, 1 - rules.alpha),
             refusal(found.refusals, metric),
-            apart_in(found.apart, metric),
+            found.apart.get(root_of(metric), 0.0),
         )
         for metric in metrics
     ]

@@ -13,7 +13,7 @@ from harness.workload.prompts.victim import stretch_s
 from harness.workload.traces import Dataset, Trace, window
 
 _CLOCKS_S = LIMIT / NS
-_KEYS = {
+KEYS = {  # of a scenario, by kind of load
     "concurrency": "load.concurrency",
     "rate": "load.rate",
     "trace": "load.replay_speed",
@@ -44,7 +44,7 @@ def check_sending(scenario: Scenario, sizes: ProbeSizes | None, source: Trace | 
     """
     most_s, limit = (LONGEST_S, "a year") if scenario.load.duration_s is None else (_CLOCKS_S, "292 years")
     for point in load_points(scenario.load)[: 1 if sizes else None]:
-        key, load = _KEYS[point.kind], as_given(point.value)
+        key, load = KEYS[point.kind], as_given(point.value)
         if (warmup := warmup_requests(scenario, point)) > MOST:
             raise SpecError(f"{load} has {warmup:,} requests of warm-up, and {MOST:,} is the most", where=key)
         count = all_requests(scenario, point, sizes.long(point) if sizes else None)
