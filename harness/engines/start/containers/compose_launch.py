@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +73,8 @@ def start_container(
         files = filled_files(definition, fill)
         write_files(folder, files)
         mounts += [_bind(folder / name, f"{SCRATCH}/{name}") for name in files]
-        content = ProjectFile(
-            definition=definition,
+        content = project_content(
+            definition,
             device=device,
             fill=fill,
             mounts=mounts,
@@ -83,7 +82,7 @@ def start_container(
             gpus=gpus,
             ports=ports,
             labels=owners.labels(label, keep=request.keep),
-        ).content
+        )
         for volume in content["volumes"].values():
             daemon.provide_volume(volume["name"])
         text = yaml_text(content)
@@ -167,39 +166,36 @@ def _seen(device: str, gpus: list[str]) -> dict[str, str]:
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if device == "cuda" and gpus else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectFile:
-    """The Compose file of one start."""
-
-    definition: Backend
-    device: str
-    fill: Mapping[str, str]
-    mounts: Sequence[Mapping[str, object]]
-    hub: bool  # the engine fetches its weights from a model hub
-    gpus: Sequence[str]
-    ports: Sequence[int]  # of this machine, as `ports_of` has the container's
-    labels: Mapping[str, str]
-
-    @property
-    def content(self) -> dict[str, Any]:
-        definition = self.definition
-        fill = {name: literal(text) for name, text in self.fill.items()}
-        entry = service(definition, self.device, fill, hub=self.hub)
-        used = [volume.partition(":")[0] for volume in entry["volumes"]]
-        entry["volumes"] += self.mounts
-        entry["ports"] = [
-            f"{LOOPBACK}:{here}:{there}" for here, there in zip(self.ports, ports_of(definition), strict=True)
-        ]
-        entry["labels"] = self.labels
-        if self.device == "rocm" and self.gpus:  # it sees all devices
-            entry["environment"]["HIP_VISIBLE_DEVICES"] = ",".join(self.gpus)
-        # Readiness is seen from here; a check inside would run during the measurement.
-        entry["healthcheck"] = {"disable": True}
-        return {
-            "services": {definition.name: entry | gpu_access(self.device, self.gpus)},
-            "networks": {"default": {"labels": self.labels}},
-            "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
-        }
+def project_content(
+    definition: Backend,
+    *,
+    device: str,
+    fill: Mapping[str, str],
+    mounts: Sequence[Mapping[str, object]],
+    hub: bool,
+    gpus: Sequence[str],
+    ports: Sequence[int],
+    labels: Mapping[str, str],
+) -> dict[str, Any]:
+    """The Compose file of one start. `hub`: the engine fetches its weights from a model hub; `ports`: of this
+    machine, as `ports_of` has the container's.
+    """
+    entry = service(definition, device, {name: literal(text) for name, text in fill.items()}, hub=hub)
+    used = [volume.partition(":")[0] for volume in entry["volumes"]]
+    entry["volumes"] += mounts
+    entry["ports"] = [
+        f"{LOOPBACK}:{here}:{there}" for here, there in zip(ports, ports_of(definition), strict=True)
+    ]
+    entry["labels"] = labels
+    if device == "rocm" and gpus:  # it sees all devices
+        entry["environment"]["HIP_VISIBLE_DEVICES"] = ",".join(gpus)
+    # Readiness is seen from here; a check inside would run during the measurement.
+    entry["healthcheck"] = {"disable": True}
+    return {
+        "services": {definition.name: entry | gpu_access(device, gpus)},
+        "networks": {"default": {"labels": labels}},
+        "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
+    }
 
 
 def _project(name: str) -> str:

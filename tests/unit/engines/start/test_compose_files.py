@@ -92,8 +92,8 @@ def started(definition, device, weights, gpus=(), labels=None):
     """The content of the Compose file of one start."""
     fill, mounts = compose_launch._weights_fill(definition, weights)
     hub = not weights.local
-    made = compose_launch.ProjectFile(
-        definition=definition,
+    return compose_launch.project_content(
+        definition,
         device=device,
         fill=fill,
         mounts=mounts,
@@ -102,7 +102,6 @@ def started(definition, device, weights, gpus=(), labels=None):
         ports=[1234, 1235][: len(ports_of(definition))],
         labels=labels or {},
     )
-    return made.content
 
 
 @pytest.mark.parametrize("name", ENGINES)
