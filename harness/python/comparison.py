@@ -37,7 +37,7 @@ class Comparison:
         rows = []
         for pair in self.document.pairs:
             found = tables.verdict_rows(pair.a.run, pair.findings)
-            rows += [[*row, *frame_row.values] for row, frame_row in zip(found, pair.findings, strict=True)]
+            rows += [[*row, *finding.values] for row, finding in zip(found, pair.findings, strict=True)]
         return frames.of_verdicts({**tables.VERDICTS, "value_a": "double", "value_b": "double"}, rows)
 
     def conclusion(self) -> "ComparedConclusion":

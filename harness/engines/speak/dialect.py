@@ -74,8 +74,8 @@ def _adapter(definition: Backend, served_name: str, chat: Chat) -> dict[str, obj
     if not count or definition.lora is None:
         return {}
     scales = [
-        {"id": adapter_name, "scale": 1.0 if name == chat.adapter else 0.0}
-        for adapter_name, name in enumerate(adapter_names(count))
+        {"id": number, "scale": 1.0 if name == chat.adapter else 0.0}
+        for number, name in enumerate(adapter_names(count))
     ]
     values = {"adapter": chat.adapter or served_name, "adapter_scales": scales}
     fields: dict[str, object] = fill(definition.lora.request, values)

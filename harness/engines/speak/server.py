@@ -280,7 +280,7 @@ class Server:
         named = dataclasses.asdict(metrics.histograms).items()
         per_s = {"s": 1, "ms": 1000}[metrics.histogram_unit]
         histograms = {name: histogram(text, series, per_s) for name, series in named if series}
-        return {name: spec for name, spec in histograms.items() if spec["count"] is not None}
+        return {name: found for name, found in histograms.items() if found["count"] is not None}
 
     def _metrics_text(self) -> str | None:
         if self.definition.metrics is None:
