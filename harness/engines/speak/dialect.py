@@ -32,10 +32,6 @@ class Chat:
     later: bool = False  # another turn comes before it
 
 
-def exact_output_possible(definition: Backend) -> bool:
-    return bool(definition.dialect.exact_output)
-
-
 def can_say(dialect: Dialect, constraint: Constraint) -> bool:
     """Whether `render_body` can put the constraint into the request; if not, it leaves it out."""
     return bool(getattr(dialect.structured, constraint.shape))

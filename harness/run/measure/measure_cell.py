@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from harness.cluster.placement import Cluster
 from harness.engines.session import EngineSession
-from harness.engines.speak.dialect import common_fields, exact_output_possible, unsupported_fields
+from harness.engines.speak.dialect import common_fields, unsupported_fields
 from harness.engines.speak.prometheus import Histogram
 from harness.engines.speak.server import Server
 from harness.engines.start.started import EngineFacts
@@ -268,7 +268,7 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
         exact_lengths=workload.exact,
         in_stretches=FREE in workload.requested.kinds,
         output_tokens=_same(workload.requested.numbers["max_tokens"]),
-        exact_output=bool(request.exact_output and exact_output_possible(definition) and not request.shapes),
+        exact_output=bool(request.exact_output and definition.dialect.exact_output and not request.shapes),
         content_tokens_mean=float(reusable(workload.requested)[1].mean()),
         ideal_hit_rate=ideal_hit_rate(workload.requested, measured),
         shared_share=ideal_hit_rate(workload.requested, measured, warm=True),

@@ -7,7 +7,6 @@ import pytest
 from harness.engines.speak.dialect import (
     Chat,
     can_say,
-    exact_output_possible,
     render_body,
     unsupported_fields,
 )
@@ -60,8 +59,8 @@ def test_exact_output_only_where_wanted_and_possible():
     vllm, generic = load_backend("vllm"), load_backend("openai")
     assert "ignore_eos" not in body(vllm, Request(exact_output=False))
     assert "ignore_eos" not in body(generic)
-    assert exact_output_possible(vllm)
-    assert not exact_output_possible(generic)
+    assert vllm.dialect.exact_output
+    assert not generic.dialect.exact_output
 
 
 def test_usage_is_not_asked_of_an_engine_that_does_not_know_it():
