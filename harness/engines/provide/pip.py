@@ -66,7 +66,7 @@ class Pip:
         )
 
     def download(self, package: str, folder: Path) -> None:
-        """Its wheel alone, into `folder`."""
+        """The wheel of the package alone, into `folder`."""
         flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(folder))
         self.run(f"downloading {package}", "download", *flags, package)
 
