@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -59,6 +59,7 @@ class EngineSession(Server):
     ) -> None:
         super().__init__(definition, base_url, served_name, access)
         self.facts: EngineFacts = {}
+        self._named = bool(served_name)  # else the name is the first that the server lists
         self.shim_us_per_token: float | None = None  # of a library, behind the shim that bench starts
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
@@ -95,6 +96,19 @@ class EngineSession(Server):
             other = server.reset_prefix_cache()
             result = result if other.done else ResetResult(False, f"{server.base_url}: {other.how}")
         return result
+
+    def look_again(self) -> None:
+        """Reads again what a running server reports of itself: another may have taken its place.
+
+        Requests go on with the name of the model that they began with.
+        """
+        if self.started_here:
+            return
+        with suppress(SetupError):  # one that does not answer fails its requests, which says more
+            self.facts = {**self.facts, "server_version": self.version(), "info": self.info()}
+            names = [] if self._named else self.model_names()
+            if names and self.facts["served_name"] not in names:
+                self.facts = {**self.facts, "served_name": names[0]}
 
     def exited(self, *, suspected: bool = False) -> str | None:
         """None while the engine lives, or when it is not ours; else one sentence.

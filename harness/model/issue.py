@@ -78,7 +78,7 @@ class IssueCode(StrEnum):
     ONE_REPEAT = "one-repeat"
     NOT_RESET = "not-reset"
     ANOTHER_START = "another-start"
-    STARTS_DIFFER = "starts-differ"
+    ENGINE_CHANGED = "engine-changed"
     DIFFERENT_TRACKS = "different-tracks"
     TUNED_ELSEWHERE = "tuned-elsewhere"
     BF16_IN_SOFTWARE = "bf16-in-software"

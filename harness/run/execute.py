@@ -223,6 +223,7 @@ class Run(Lives):
 
     def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
         self._between_repeats(cell, engine)
+        engine.look_again()
         self.ui.stage(f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else ""))
         workload = workloads.of(cell)
         for warning in length_warnings(self.prepared.source, workloads.fitting):

@@ -26,8 +26,8 @@ from harness.model import (
 from harness.store import RunFolder
 from harness.summary.cell import summarise_view, view_of
 from harness.validity import notices
+from harness.validity.engine_changed import engine_changes
 from harness.validity.stalls import engine_stalls
-from harness.validity.starts import starts_differ
 from harness.validity.steady import ramp_warnings
 from harness.validity.telemetry import gaps
 from harness.verdicts import compare, rules_of
@@ -132,7 +132,7 @@ def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarnin
                 "one run per backend: differences between runs of the same backend are unknown"
             )
         )
-    return [*warnings, *starts_differ(cells), *ramp_warnings(cells), *engine_stalls(cells), *gaps(cells)]
+    return [*warnings, *engine_changes(cells), *ramp_warnings(cells), *engine_stalls(cells), *gaps(cells)]
 
 
 def extras_of(folder: RunFolder, manifest: Manifest) -> RunExtras:

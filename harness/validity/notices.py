@@ -70,11 +70,11 @@ ANOTHER_START = Notice(
     "an engine that was to go on through all repeats was started again by `bench resume`",
     "measure again for runs of one start",
 )
-STARTS_DIFFER = Notice(
-    IssueCode.STARTS_DIFFER,
-    "an engine was not the same at every start, or a running server was replaced: another version, model or "
-    "image, or a setting that it reports, such as a KV cache whose size differs by more than 5%",
-    "its repeats are not of one engine: measure again, or look at those of each start alone",
+ENGINE_CHANGED = Notice(
+    IssueCode.ENGINE_CHANGED,
+    "another start of an engine, or a running server that was replaced, had another version, model or image, "
+    "or reported another setting, such as a KV cache whose size differs by more than 5%",
+    "its repeats are not of one engine: measure again, or read the cells of each alone",
 )
 DIFFERENT_TRACKS = Notice(
     IssueCode.DIFFERENT_TRACKS,

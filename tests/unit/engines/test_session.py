@@ -1,8 +1,11 @@
 """What an engine that runs already is shown, and where."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from harness.engines.session import _access_for
+from harness.engines.session import EngineSession, _access_for
+from harness.errors import SetupError
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import load_backend
 from harness.spec.reach import Given, Reach
@@ -23,3 +26,38 @@ def test_the_headers_of_a_gateway_go_to_its_own_address_alone(metrics_url, shown
     reach = Reach(headers=(Given("X-Key", "k"),))
     ref = BackendRef(load_backend("vllm"), None, "https://gate", reach=reach)
     assert ("X-Key" in _access_for(metrics_url, ref).headers) is shown
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "model"),
+    [("", ["qwen", "other"], "qwen"), ("", ["other", "llama"], "llama"), ("llama", ["qwen"], "llama")],
+)
+def test_a_running_server_is_asked_again_what_it_is(monkeypatch, given, names, model):
+    """A name that was given need not be listed."""
+    server = EngineSession(load_backend("vllm"), "http://h:1", given)
+    server.facts = {"served_name": "llama", "server_version": "1", "info": {}, "base_url": "http://h:1"}
+    server.served_name = "llama"
+    monkeypatch.setattr(server, "version", lambda: "2")
+    monkeypatch.setattr(server, "info", lambda: {"size": 7})
+    monkeypatch.setattr(server, "model_names", lambda: names)
+    server.look_again()
+    found = {"served_name": model, "server_version": "2", "info": {"size": 7}, "base_url": "http://h:1"}
+    assert (server.facts, server.served_name) == (found, "llama")
+
+
+def test_a_running_server_that_is_silent_is_what_it_was(monkeypatch):
+    def silent():
+        raise SetupError("no answer")
+
+    server = EngineSession(load_backend("vllm"), "http://h:1", "")
+    server.facts = {"server_version": "1"}
+    monkeypatch.setattr(server, "version", silent)
+    server.look_again()
+    assert server.facts == {"server_version": "1"}
+
+
+def test_an_engine_that_bench_started_is_not_asked_again():
+    started = EngineSession(load_backend("vllm"), "http://h:1", "bench", life=SimpleNamespace())
+    started.facts = {"server_version": "1"}
+    started.look_again()
+    assert started.facts == {"server_version": "1"}

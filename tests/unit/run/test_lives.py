@@ -97,12 +97,15 @@ def test_prompts_that_are_left_out_for_their_length_are_a_warning(
     prepared = prepare(RunOptions("prompt-file", "truth", overrides=given, out=tmp_path / "results"))
     begun = Run.start(prepared, UI)
     monkeypatch.setattr(begun, "_between_repeats", lambda *_: None)
-    block, engine = prepared.plan[0], SimpleNamespace(facts={}, **vars(up(letters)))
+    looks = []
+    engine = SimpleNamespace(facts={}, look_again=lambda: looks.append("at a cell"), **vars(up(letters)))
+    block = prepared.plan[0]
     cell = replace(block.cells[0], repeat=1, probe=probe) if probe else block.cells[0]
     begun._ready(cell, begun.workloads_of(block, engine), engine)
     found = [warning for warning in begun.manifest.document.warnings if warning.code == "file-lines-left-out"]
     text = f"{file}: 2 of 5 prompts left out for their length"
     assert [warning.text for warning in found] == ([text] if lacks else [])
+    assert looks == ["at a cell"]
 
 
 def test_remarks_of_every_start_of_an_engine_are_kept(cut_short):

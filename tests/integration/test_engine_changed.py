@@ -38,11 +38,11 @@ def changing(here):
 def test_repeats_of_two_versions_are_no_repeats_of_one_engine():
     done = bench("run", "--scenario", "fixed-length", "--backends", "changing", "--repeats", "2", *FEW)
     result = summary()
-    (warning,) = [found for found in result["warnings"] if found["code"] == "starts-differ"]
+    (warning,) = [found for found in result["warnings"] if found["code"] == "engine-changed"]
     version = "engine version 1.0+simulated (r0), 1.1+simulated (r1)"
     assert warning["text"].endswith(f"{version}; kv_tokens 200000 (r0), 100000 (r1)")
     assert warning["backend"] == "changing"
-    assert "starts-differ: changing was not the same at every start" in done.stdout
+    assert "engine-changed: changing changed during the run" in done.stdout
     folder = RunFolder(run_folder())
     found = [folder.read_facts(cell).engine.info for cell in folder.cells()]
     assert found == [{"kv_tokens": 200000}, {"kv_tokens": 100000}]

@@ -1,4 +1,4 @@
-"""Starts of one engine that differ: its repeats are then of several engines."""
+"""Backends whose cells are of more than one engine, though they count as repeats of it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from contextlib import suppress
 from harness.conditions import TABLE
 from harness.model import CellResult, RunWarning
 from harness.untrusted import one_line
-from harness.validity.notices import STARTS_DIFFER
+from harness.validity.notices import ENGINE_CHANGED
 
 ALIKE = 0.05  # relative difference of a number that is let pass: a KV cache is sized by what memory is free
 _TITLES = {key.code: key.title for key in TABLE}
@@ -16,7 +16,7 @@ _MOST_CHARS = 80  # of a value
 _MOST_NAMES = 4  # of cells with one value
 
 
-def starts_differ(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
+def engine_changes(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
     """Yields a warning for each backend whose cells were not all measured on the same engine.
 
     `cells`: with what the manifest says of them. A fact that a cell has not kept is not compared.
@@ -30,8 +30,8 @@ def starts_differ(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
             if len(groups) > 1:
                 differences.append(f"{name} {', '.join(_words(group, groups) for group in groups)}")
         if differences:
-            text = f"{label} was not the same at every start: {'; '.join(differences)}"
-            yield STARTS_DIFFER.warning(text, backend=label)
+            text = f"{label} changed during the run: {'; '.join(differences)}"
+            yield ENGINE_CHANGED.warning(text, backend=label)
 
 
 _Group = list[tuple[CellResult, str]]  # cells with one value

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.validity.starts import starts_differ
+from harness.validity.engine_changed import engine_changes
 from tests.factories.summaries import cell
 
 DIGEST, OTHER_DIGEST = "sha256:" + "a" * 64, "sha256:" + "b" * 64
@@ -17,7 +17,7 @@ def measured(repeat, version="0.32.0", load=4, label="vllm", settings=None, **en
 
 def texts(*cells):
     return [
-        (warning.backend, warning.text.partition(" every start: ")[2]) for warning in starts_differ(cells)
+        (warning.backend, warning.text.partition(" during the run: ")[2]) for warning in engine_changes(cells)
     ]
 
 
