@@ -68,10 +68,10 @@ class Evidence:
         if facts.interrupted:
             return "the cell was cut short: `bench resume` measures it again", UNSET
         held = None if asked is None else asked.held
+        if asked is not None and asked.duration_s is not None and facts.unsent:
+            return "measure longer: --duration", UNSET
         if asked is not None and asked.requests and facts.planned < asked.requests:
             held, requests = facts.planned, max(requests or 0, asked.requests)
-        elif asked is not None and asked.duration_s is not None and facts.unsent:
-            return "measure longer: --duration", UNSET
         if not requests:
             return "measure longer: raise --requests", UNSET
         if held is not None and requests > held:

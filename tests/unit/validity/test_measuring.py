@@ -114,6 +114,7 @@ def test_more_requests_are_no_help_where_the_time_was_over():
             UNSET,
         ),
         ({"planned": 12}, "its file holds only 12 requests for this load: use a longer one", 50),
+        ({"planned": 12, "unsent": 3}, "measure longer: --duration", UNSET),
     ],
 )
 def test_what_ended_a_cell_decides_how_to_measure_more(given, hint, needed):
