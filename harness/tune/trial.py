@@ -71,7 +71,7 @@ class Trials:
 
         Raises what a run raises where it is not the candidate's fault: for the default, and for a full disk.
         """
-        began, changed = self.seconds(), self._changed(values)
+        began, changed = self.seconds(), self.changed(values)
         run: Run | None = None
         value: float | None = None
         try:
@@ -86,7 +86,8 @@ class Trials:
         self._keep(Trial(changed, sent, value, why, name, round(self.seconds() - began, 1)))
         return value
 
-    def _changed(self, values: Values) -> dict[str, Value]:
+    def changed(self, values: Values) -> dict[str, Value]:
+        """Values that differ from the default."""
         return {key: value for key, value in values.items() if value != self.start[key]}
 
     def _options(self, changed: Values, share: float) -> RunOptions:

@@ -206,37 +206,30 @@ class _Session:
         self, settings: Settings, prepared: Prepared, point: LoadPoint, metric: str, folder: Path, ui: Ui
     ) -> None:
         began = time.monotonic()
-        self._settings, self._prepared, self._folder, self._ui = settings, prepared, folder, ui
-        self._start = configured(
-            prepared.backends[0].ref.definition,
-            None,
-            prepared.backends[0].engine_values,
-            prepared.backends[0].launch,
-        ).engine.values
+        self._settings, self._prepared = settings, prepared
+        (backend,) = prepared.backends
+        self._ref = backend.ref
+        default = configured(self._ref.definition, None, backend.engine_values, backend.launch)
         self._trials = Trials(
             prepared.options,
             prepared.scenario,
             point,
             metric,
-            self._start,
+            default.engine.values,
             folder,
             ui,
             lambda: time.monotonic() - began,
         )
 
-    @property
-    def _ref(self) -> BackendRef:
-        return self._prepared.backends[0].ref
-
     def conduct(self, tunable: Mapping[str, Sequence[Value]]) -> Result:
         metric, trials = self._trials.metric, self._trials
         simulated = self._ref.definition.backend.simulated
-        result = Result(self._folder, metric, trials.point, trials.done, {}, simulated)
+        result = Result(trials.folder, metric, trials.point, trials.done, {}, simulated)
         better = better_of(metric)
         assert better is not None  # a scenario cannot name such a primary metric either
         try:
             search = Search(tunable, better, trials.measure, self._spent)
-            best = search.best(self._start)
+            best = search.best(trials.start)
         except KeyboardInterrupt:
             return replace(result, interrupted=True)
         if best is None:
@@ -245,14 +238,12 @@ class _Session:
             short = "samples" in reason and self._spent() and trials.done[-1].share < 1
             hint = "a longer trial may have it: raise --budget" if short else ""
             raise SetupError(lack, where=f"backend {self._ref.label}", hint=hint)
-        values = self._changed(best)
+        values = trials.changed(best)
         if not values:
-            why = why_default(trials.done, spent=self._spent(), unfinished=self._changed(search.unfinished))
+            unfinished = trials.changed(search.unfinished or {})
+            why = why_default(trials.done, spent=self._spent(), unfinished=unfinished)
             return replace(result, why=why)
         return self._confirmed(replace(result, values=values))
-
-    def _changed(self, values: Mapping[str, Value] | None) -> dict[str, Value]:
-        return {key: value for key, value in (values or {}).items() if value != self._start[key]}
 
     def _spent(self) -> bool:
         return self._trials.seconds() >= self._settings.budget_s
@@ -263,9 +254,9 @@ class _Session:
         tuned = Tuned(
             self._ref.definition.name, dict(result.values), self._provenance(spent_s), self._ref.variant or ""
         )
-        candidate = self._folder / "candidate.toml"
+        candidate = self._trials.folder / "candidate.toml"
         write_bytes(candidate, as_toml(tuned).encode())
-        self._ui.note(f"comparing {values_text(tuned.values)} with the default")
+        self._trials.ui.note(f"comparing {values_text(tuned.values)} with the default")
         run = self._compare(candidate)
         if run.interrupted:
             return replace(result, comparison=run.folder, interrupted=True)
@@ -291,9 +282,9 @@ class _Session:
             apis=(ref.api,),
             repeats=settings.repeats or comparison_repeats(self._prepared.scenario.verdict.repeats),
             agreement=False,
-            out=self._folder,
+            out=self._trials.folder,
         )
-        run = Run.start(prepare(options), self._ui)
+        run = Run.start(prepare(options), self._trials.ui)
         with run.folder.held():
             run.execute()
         return run
