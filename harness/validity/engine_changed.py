@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from harness.conditions import TABLE
 from harness.model import CellResult, RunWarning
@@ -61,10 +60,12 @@ def _groups(values: _Group, *, exact: bool) -> list[_Group]:
 
 
 def _alike(first: str, second: str, exact: bool) -> bool:
-    if not exact:
-        with suppress(ValueError):
-            return math.isclose(float(first), float(second), rel_tol=ALIKE)
-    return first == second
+    if first == second or exact:
+        return first == second
+    try:
+        return math.isclose(float(first), float(second), rel_tol=ALIKE)
+    except ValueError:
+        return False
 
 
 def _words(group: _Group, groups: Sequence[_Group]) -> str:

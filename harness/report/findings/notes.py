@@ -22,7 +22,8 @@ MOST_PLACES = 4  # cells that a note names one by one
 SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
 
 
-_MISSING = (
+_OF_EVERY_FIGURE = (
+    IssueCode.ENGINE_CHANGED,
     IssueCode.NOT_MEASURED,
     IssueCode.ENGINE_DIED,
     IssueCode.CELL_MISSING,
@@ -110,7 +111,7 @@ def warnings(summary: Summary) -> Iterator[Note]:
     rules = {reason.code for cell in summary.cells for reason in cell.validity.reasons}
     for item in summary.warnings:
         if item.code not in rules:
-            rank = _RUN if item.code in _MISSING else _SETTING
+            rank = _RUN if item.code in _OF_EVERY_FIGURE else _SETTING
             yield Note("warning", plain(f"{item.code}: {item.text}"), plain(item.hint or ""), rank, item.code)
 
 

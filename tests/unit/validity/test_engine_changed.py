@@ -62,6 +62,10 @@ def test_a_cache_that_is_nearly_as_large_is_no_warning(tokens, differs):
     assert texts(*cells) == found
 
 
+def test_a_number_that_is_none_is_not_another_one():
+    assert texts(*(measured(repeat, settings={"kv-tokens": "nan"}) for repeat in range(2))) == []
+
+
 def test_numbers_that_are_nearly_equal_are_listed_together():
     sizes = ("200000", "100000", "199000", "200000", "200000", "200000")
     cells = [measured(repeat, settings={"kv-tokens": size}) for repeat, size in enumerate(sizes)]

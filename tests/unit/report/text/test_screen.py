@@ -114,6 +114,14 @@ def test_three_warnings_and_how_many_more():
     assert "3 more warnings: -v, or the report" in lines(made)
 
 
+def test_an_engine_that_changed_comes_before_the_doubts_about_its_cells():
+    invalid = verdict("INVALID", "client-busy", "98 %", "90 %", "")
+    warning = {"code": "engine-changed", "text": "vllm changed during the run", "hint": ""}
+    made = summary(cell("vllm", validity=invalid), warnings=[warning], verdict_rules=RULES)
+    found = [line for line in lines(made) if line.startswith("warning")]
+    assert found[0] == "warning: engine-changed: vllm changed during the run"
+
+
 def test_one_ramp_is_one_warning_with_one_hint():
     ramps = [
         verdict(
