@@ -153,7 +153,7 @@ def test_the_workload_card_and_the_arrivals(folder):
     edit_summary(folder, workload_card={"c2": card})
     asked = {"rate_per_s": 4.0, "gap_cv": 1.0, "dispersion": 1.0}
     told = {"verdict": "differs", "reason": "gap_cv", "against": "Poisson", "asked": asked, "achieved": asked}
-    with_cells(folder, arrivals=told)
+    with_cells(folder, arrivals={**told, "limits": {"gap_cv": [0.5, 0.9]}})
     text = section(folder, "workload")
     assert "10 – 20 – 40█▁" in text  # a bar, however low, is not blank
     assert "3 of up to 2 turns99.6\N{NO-BREAK SPACE}%80\N{NO-BREAK SPACE}% (of 16)" in text
