@@ -69,9 +69,11 @@ def describe(
 def _read(sources: Mapping[str, SampledSource]) -> tuple[SampledSource | None, str]:
     asked = {name: sources[name] for name in ("nvidia", "amd") if name in sources}
     for source in asked.values():
-        if not source.unavailable:
+        if not source.unavailable and {"devices", "chosen"} <= source.about.keys():
             return source, ""
-    reasons = [source.unavailable for source in asked.values()]
+    reasons = [
+        source.unavailable or "the source does not say which GPUs there are" for source in asked.values()
+    ]
     return None, "; ".join(reasons) or "not sampled: the engine runs on another machine, or sampling is off"
 
 

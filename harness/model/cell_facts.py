@@ -201,12 +201,33 @@ class LoadNode(Record, frozen=True, kw_only=True):
         return f"{self.name} ({self.address})"
 
 
-class _OfProcesses(Record, frozen=True, kw_only=True):
-    """Keys of `about` that figures of processors are made of."""
+class _Mig(Record, frozen=True, kw_only=True):
+    number: int
+    uuid: str
+
+
+class _Device(Record, frozen=True, kw_only=True):
+    index: int
+    name: str | None
+    uuid: str | None
+    memory_bytes: int | None
+    power_limit_w: float | None
+    mig: tuple[_Mig, ...]
+
+
+class _Lost(Record, frozen=True, kw_only=True):
+    why: str
+
+
+class _About(Record, frozen=True, kw_only=True):
+    """Keys of `about` that figures of processors and GPUs are made of."""
 
     cpus: int | UnsetType | None = UNSET
     cpu_quotas: dict[str, float] | UnsetType = UNSET
     engine_processes: dict[str, str] | UnsetType = UNSET
+    devices: tuple[_Device, ...] | UnsetType = UNSET
+    chosen: str | UnsetType = UNSET
+    lost: dict[str, _Lost] | UnsetType = UNSET
 
 
 class SampledSource(Record, frozen=True, kw_only=True):
@@ -229,7 +250,7 @@ class SampledSource(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raises ValueError for facts that no figure can be made of."""
-        from_json(self.about, _OfProcesses)
+        from_json(self.about, _About)
 
 
 class Sampled(Record, frozen=True, kw_only=True):

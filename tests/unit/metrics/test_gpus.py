@@ -115,5 +115,7 @@ def test_no_gpu_and_why() -> None:
     assert describe(Telemetry(), broken, WINDOW) == (None, "no driver")
     amd = {"amd": documents.made(SampledSource, {"unavailable": "no amdsmi", "about": {}})}
     assert describe(Telemetry(), broken | amd, WINDOW) == (None, "no driver; no amdsmi")
+    silent = gpus(about={"chosen": "all"})
+    assert describe(Telemetry(), silent, WINDOW) == (None, "the source does not say which GPUs there are")
     found, _ = describe(Telemetry(), broken | {"amd": gpus()["nvidia"]}, WINDOW)
     assert [device.index for device in found.devices] == [0, 3]

@@ -38,13 +38,28 @@ def test_a_manifest_keeps_every_table_of_a_scenario():
     assert {field.name for field in fields(Verdict)} == set(DeclaredVerdict.__struct_fields__)
 
 
+DEVICE = {"index": 0, "name": "H200", "uuid": "GPU-a", "memory_bytes": 1, "power_limit_w": None, "mig": []}
+
+
 @pytest.mark.parametrize(
-    ("key", "value"), [("cpus", "2"), ("cpu_quotas", ["2"]), ("cpu_quotas", {"server": "2"})]
+    ("key", "value"),
+    [
+        ("cpus", "2"),
+        ("cpu_quotas", ["2"]),
+        ("cpu_quotas", {"server": "2"}),
+        ("devices", 3),
+        ("devices", [{**DEVICE, "index": "0"}]),
+        ("devices", [{**DEVICE, "mig": [{"number": "1", "uuid": "MIG-a"}]}]),
+        ("chosen", ["1 of 1 GPUs"]),
+        ("lost", [1]),
+        ("lost", {"gpu.0": {"why": 3}}),
+    ],
 )
-def test_a_source_says_of_processors_what_figures_can_be_made_of(key, value):
+def test_a_source_says_of_processors_and_gpus_what_figures_can_be_made_of(key, value):
     source = {"period_s": 1, "reads": 1, "failures": 0, "last_failure": "", "longest_read_ms": 1,
               "unavailable": "", "missing": {}, "failing_since_s": None}  # fmt: skip
-    good = {"cpus": 2, "cpu_quotas": {"server": 2}, "engine_processes": {"7": "a"}, "url": "http://h"}
+    good = {"cpus": 2, "cpu_quotas": {"server": 2}, "engine_processes": {"7": "a"}, "url": "http://h",
+            "devices": [DEVICE], "chosen": "1 of 1 GPUs", "lost": {"gpu.0": {"why": "w"}}}  # fmt: skip
     assert from_json({**source, "about": good}, SampledSource).about == good
     with pytest.raises(ValueError, match="Expected"):
         from_json({**source, "about": {**good, key: value}}, SampledSource)
