@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -58,10 +59,10 @@ def new_log(name: str) -> Path:
 
 
 class Reporter:
-    """Says how long something has taken and what its log says now, every few seconds."""
+    """Says how long something has taken and what its state is now, every few seconds."""
 
-    def __init__(self, say: Say, label: str, log: Log, state: Callable[[Log], str] = Log.last_line) -> None:
-        self._say, self._label, self._log, self._state = say, label, log, state
+    def __init__(self, say: Say, label: str, state: Callable[[], str]) -> None:
+        self._say, self._label, self._state = say, label, state
         self._start = self._last = time.monotonic()
 
     @property
@@ -71,7 +72,7 @@ class Reporter:
     def tick(self) -> None:
         if time.monotonic() - self._last >= _REPORT_EVERY_S:
             self._last = time.monotonic()
-            line = self._state(self._log)
+            line = self._state()
             self._say(f"{self._label} ({self.elapsed_s:.0f} s){f': {line}' if line else ''}")
 
 
@@ -95,7 +96,7 @@ def run_logged(
     state: Callable[[Log], str] = Log.last_line,
 ) -> int:
     """Exit status. An interruption ends the whole process group. `state`: what `log` says now, in a line."""
-    reporter = Reporter(say, label, Log.continued(log), state)
+    reporter = Reporter(say, label, partial(state, Log.continued(log)))
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,

@@ -79,7 +79,7 @@ def wait_ready(
     url, limit_s = started.base_url + spec.ready_path, started.startup_timeout_s
     loading = f"; while loading: {spec.loading}" if spec.loading else ""
     say(f"{label}: waiting for {url}, at most {limit_s:.0f} s{loading}")
-    reporter = Reporter(say, f"{label}: loading", log)
+    reporter = Reporter(say, f"{label}: loading", log.last_line)
     state: str | None = "no connection"
     with closing(Client(started.base_url)) as client:
         while reporter.elapsed_s < limit_s:

@@ -1,17 +1,15 @@
 """The image of an engine: found here, or pulled with its progress shown; recorded by digest."""
 
 import os
-import time
 from dataclasses import dataclass
 from typing import Any
 
+from harness.engines.provide.logged import Reporter
 from harness.engines.provide.shared_folders import Say
 from harness.engines.start.containers.daemon import Daemon, NotOfferedError
 from harness.engines.start.containers.service import image_of, image_variable
 from harness.errors import SetupError
 from harness.spec.backend import Backend
-
-_REPORT_EVERY_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +70,22 @@ def ensure_image(daemon: Daemon, definition: Backend, device: str, say: Say) -> 
 def _pull(daemon: Daemon, definition: Backend, name: str, say: Say) -> None:
     what = f"{definition.name}: pulling {name}"
     say(what)
-    began = last = time.monotonic()
     layers: dict[str, tuple[int, int]] = {}
+    reporter = Reporter(say, what, lambda: _amount(layers))
     try:
         for event in daemon.pull(name):
             if "error" in event:
                 raise SetupError(event["error"])
             _note(event, layers)
-            if time.monotonic() - last >= _REPORT_EVERY_S:
-                last = time.monotonic()
-                here, total = (sum(layer[part] for layer in layers.values()) / 1e9 for part in (0, 1))
-                say(f"{what} ({last - began:.0f} s): {here:.1f} of {total:.1f} GB")
+            reporter.tick()
     except SetupError as error:
         raise _unobtainable(definition, name, error.what) from error
-    say(f"{definition.name}: {name} pulled in {time.monotonic() - began:.0f} s")
+    say(f"{definition.name}: {name} pulled in {reporter.elapsed_s:.0f} s")
+
+
+def _amount(layers: dict[str, tuple[int, int]]) -> str:
+    here, total = (sum(layer[part] for layer in layers.values()) / 1e9 for part in (0, 1))
+    return f"{here:.1f} of {total:.1f} GB"
 
 
 def _note(event: dict[str, Any], layers: dict[str, tuple[int, int]]) -> None:
