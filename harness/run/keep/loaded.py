@@ -1,12 +1,12 @@
 """Opens run folders for comparison: verified, with the figures that may be used."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import DamagedError, SpecError
 from harness.metrics.pooled import Samples
-from harness.model import Manifest, Summary
+from harness.model import IssueCode, Manifest, Summary
 from harness.model.numbers import counted
 from harness.run.keep.verified import Verified, verify
 from harness.store import RunFolder, names_apart, open_run
@@ -47,7 +47,12 @@ def load_run(name: str, results: Path, *, unverified: bool = False) -> LoadedRun
     loaded = _as_stored(folder, checked) if unverified else _as_computed(folder, checked)
     if not loaded.summary.cells:
         raise SpecError("no cell of this run was measured", where=str(folder.path))
-    return loaded
+    changed = [
+        f"{folder.path}: {warning.text}"
+        for warning in loaded.summary.warnings
+        if warning.code == IssueCode.ENGINE_CHANGED
+    ]
+    return replace(loaded, notes=(*loaded.notes, *changed))
 
 
 def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
