@@ -106,7 +106,7 @@ class Rows:
         self._answers: list[Answer] = []
         self._events, name = tempfile.mkstemp(prefix="bench-import-")
         Path(name).unlink()
-        self._close = weakref.finalize(self, os.close, self._events)
+        weakref.finalize(self, os.close, self._events)
         self._event_count = 0
 
     def __len__(self) -> int:

@@ -231,7 +231,7 @@ class EventLoop:
             answer = connection.answer
             if answer is None or mask & select.POLLOUT:
                 drained = False
-                self._on_unusual(connection, mask)
+                self._on_unusual(connection)
                 continue
             try:
                 if kernel:
@@ -295,7 +295,7 @@ class EventLoop:
             return int(stamp)
         return bound(self._clock.to_monotonic(stamp), self._looks.current, sent, time.monotonic_ns())
 
-    def _on_unusual(self, connection: Connection, mask: int) -> None:
+    def _on_unusual(self, connection: Connection) -> None:
         """Handles a connection made or refused, room for the rest of a request, or data while idle."""
         if connection.rest is not None:
             transmit_rest(connection, self._pool.poller)

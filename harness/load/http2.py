@@ -44,7 +44,7 @@ class Http2Carrier:
     def __init__(self, job: LoadJob, opening_s: float) -> None:
         self.connect_ns: list[int] = []
         self._reuse, self._opening_s = job.promised.keeps_connection, opening_s
-        self._job, self._urls = job, job.urls
+        self._job = job
         self._replicas = [_Replica(_headers(url, job), _route(url, job)) for url in job.urls]
 
     async def open_ahead(self, count: int) -> str:

@@ -47,7 +47,7 @@ class Meter:
     """Times are of requests that ended, taken from the ledger's records when someone asks, never before."""
 
     def __init__(self, engine: Engine, dialect: Dialect, model: str) -> None:
-        self._engine, self._dialect = engine, dialect
+        self._engine = engine
         self._labels = dialect.labels.replace("{model}", model)
         # A connector between engines tells of transfers where there is one.
         self._series = [

@@ -5,7 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 
 from harness.host.helper_process import asked_to_stop
 
@@ -24,9 +24,7 @@ class Interrupts:
             self._previous[number] = signal.signal(number, self._handle)  # type: ignore[assignment]  # opaque to us
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

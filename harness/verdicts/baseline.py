@@ -91,7 +91,7 @@ def compare_runs(
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
     verdicts = decide(pairings)
     compared = tuple(pair.compared(verdicts) for pair in pairs)
-    gone = tuple(_missing(runs, pairs, allow_missing))
+    gone = tuple(_missing(pairs, allow_missing))
     answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))
     return RunComparison(
         runs=tuple(map(_about, runs)),
@@ -119,9 +119,7 @@ def _gate(
             yield from subject.counts(pairing.a, pairing.b, pairing.load)
 
 
-def _missing(
-    runs: Sequence[Run], pairs: Sequence["_Pair"], allowed: Sequence[str]
-) -> Iterator[MissingFigure]:
+def _missing(pairs: Sequence["_Pair"], allowed: Sequence[str]) -> Iterator[MissingFigure]:
     for old_run, run in dict.fromkeys((pair.old.run, pair.new.run) for pair in pairs if pair.same_backend):
         for label in old_run.labels:
             if label not in run.labels:
