@@ -30,7 +30,8 @@ QUEUED = 0.5  # requests, on average
 @dataclass(frozen=True, slots=True)
 class Watched:
     """The input of the rules. `threads`: how many the engine was started with, if known. `quotas`: CPUs'
-    worth of time that the cgroups of "client" and "server" get, where there is a limit.
+    worth of time that the cgroups of "client" and "server" get, and no more than the CPUs that threads of
+    "server" may run on, where there is a limit.
     """
 
     load: LoadPoint
@@ -132,8 +133,12 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     busy, others, cpus = seen["busy_cores"], seen["other_cores"], seen["cpus"]
     if _unread(seen, cell) or (gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT):
         return
-    if gpu_pct is None and used is not None and limit is not None and used >= CPU_FULL * limit:
-        yield "cpu", f"the CPU: the engine used {_engine_cores(used, seen, cell)}"
+    gpu_idles = gpu_pct is not None and gpu_pct <= 100.0 - GPU_IDLE_PCT
+    if gpu_idles:  # the threads of `threads` are not those that feed a GPU
+        limit = _given_cores(seen)
+    if (gpu_pct is None or gpu_idles) and used is not None and limit is not None and used >= CPU_FULL * limit:
+        idle = f", the GPU was busy {gpu_pct:.0f} %" if gpu_idles else ""
+        yield "cpu", f"the CPU: the engine used {_engine_cores(used, seen, cell)}{idle}"
     if (
         busy is not None
         and cpus is not None
@@ -146,7 +151,6 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
         )
     alone = seen["busiest_process_cores"]
     process = known(cell.server.busiest_process) if cell.server else None
-    gpu_idles = gpu_pct is not None and gpu_pct <= 100.0 - GPU_IDLE_PCT
     if gpu_idles and process and alone is not None and alone >= PROCESS_FULL:
         name = process.name or f"process {process.pid}"
         yield (
@@ -155,10 +159,15 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
         )
 
 
+def _given_cores(seen: Numbers) -> float | None:
+    """Cores that the engine gets, whatever its threads."""
+    return min(filter(None, (seen["cpus"], seen["engine_cpu_quota"])), default=None)
+
+
 def _engine_cores(used: float, seen: Numbers, cell: Watched) -> str:
     """`1.9 of 2 cores with 1 thread`: an engine with fewer threads than cores is full before these are."""
-    cpus = min(filter(None, (seen["cpus"], seen["engine_cpu_quota"])), default=None)
-    cores = f"{used:.1f} cores" if cpus is None else f"{used:.1f} of {cpus:g} cores"
+    cpus = _given_cores(seen)
+    cores = f"{used:.1f} cores" if cpus is None else f"{used:.1f} of {cpus:g} core{'s' * (cpus != 1)}"
     if cell.threads is None or (cpus is not None and cell.threads >= cpus):
         return cores
     return f"{cores} with {counted(int(cell.threads), 'thread')}"

@@ -1,5 +1,6 @@
 """The processes of the engine and of our own load generator."""
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -96,6 +97,18 @@ class Tree:
         put(f"{name}.written_bytes", self._written.after(sum(counters.write_bytes for counters in counted)))
         return ""
 
+    def bound_cpus(self) -> int | None:
+        """CPUs that any of the threads may run on, by a container's cpuset or a binding; None: all, or not
+        known.
+        """
+        self.look()
+        cpus: set[int] = set()
+        for pid in self.processes:
+            with suppress(OSError):  # it ended
+                for task in Path(f"/proc/{pid}/task").iterdir():
+                    cpus |= os.sched_getaffinity(int(task.name))
+        return len(cpus) if 0 < len(cpus) < (psutil.cpu_count() or 0) else None
+
     def names(self) -> Iterable[tuple[str, str]]:
         """The pid, as text for JSON, and the name of each process."""
         for pid, process in self.processes.items():
@@ -126,7 +139,9 @@ class Processes:
         else:
             self._engine = Tree(roots)
             self.about["engine_pid"] = min(roots)
-        quotas = {"client": cpu_quota(), "server": cpu_quota(*roots) if len(roots) == 1 else None}
+        own = cpu_quota(*roots) if len(roots) == 1 else None
+        limits = (own, self._engine.bound_cpus() if self._engine is not None else None)
+        quotas = {"client": cpu_quota(), "server": min(filter(None, limits), default=None)}
         if limited := {name: quota for name, quota in quotas.items() if quota}:
             self.about["cpu_quotas"] = limited
         listeners = {pid for pid in map(listener, watch.partner_ports) if pid is not None}

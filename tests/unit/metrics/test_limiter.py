@@ -95,6 +95,11 @@ def cell(**changes):
         ({"has_gpu": False, "cores": 1.4, "quotas": {"server": 1.5}}, "cpu", "used 1.4 of 1.5 cores"),
         ({"has_gpu": False, "quotas": {"server": 2.0}}, "load", "engine on 1.2 of 2 cores"),
         ({"has_gpu": False, "quotas": {"server": 64.0}}, "load", "engine on 1.2 of 16 cores"),
+        ({"has_gpu": False, "cores": 0.9, "quotas": {"server": 1}}, "cpu", "used 0.9 of 1 core"),
+        # So does an engine on a GPU; its threads are not those that feed the GPU.
+        ({"cores": 1.8, "quotas": {"server": 2.0}}, "cpu", "used 1.8 of 2 cores, the GPU was busy 40 %"),
+        ({"cores": 1.8, "utilisation_pct": 84.7, "quotas": {"server": 2.0}}, "load", "engine on 1.8 of 2"),
+        ({"cores": 1.2, "threads": 1.0}, "load", "nothing was saturated"),
         ({"client_cores": 0.97, "quotas": {"client": 1.0}}, "client", "0.97 cores, and its cgroup gets 1"),
         ({"client_cores": 1.7, "quotas": {"client": 2.0}}, "load", "nothing was saturated"),
         ({"client_cores": 1.9}, "load", "nothing was saturated"),

@@ -84,6 +84,7 @@ def host(tmp_path, monkeypatch):
     made = Host(tmp_path / "proc")
     monkeypatch.setattr(processes, "Path", lambda name: tmp_path / name.lstrip("/"))
     monkeypatch.setattr(psutil, "Process", made.process)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set())  # of none of this machine's
     made.start(BENCH, user=5.0)
     made.start(ENGINE, BENCH, user=10.0, system=2.0, rss=7 * MB, threads=3, name="vllm")
     return made
@@ -137,6 +138,23 @@ def test_limits_of_cpu_time_are_kept_of_whom_has_one(host, monkeypatch):
     monkeypatch.setattr(processes, "listener", lambda port: {8000: ENGINE, 8001: 300}[port])
     several = opened(engine_pid=None, engine_ports=(8000, 8001))
     assert several.about["cpu_quotas"] == {"client": 1.5}  # they may share one limit
+
+
+def test_the_cpus_that_any_thread_of_the_engine_may_run_on_are_its_limit(host, monkeypatch):
+    """A worker that binds itself to one CPU leaves the engine those of the others."""
+    host.start(300, ENGINE)
+    bound = {ENGINE: {0, 1}, 300: {1}}
+    monkeypatch.setattr(os, "sched_getaffinity", bound.__getitem__)
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 16)
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: None)
+    assert opened().about["cpu_quotas"] == {"server": 2}
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: 0.5 if process else None)
+    assert opened().about["cpu_quotas"] == {"server": 0.5}
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: 4.0 if process else None)
+    assert opened().about["cpu_quotas"] == {"server": 2}
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: None)
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
+    assert "cpu_quotas" not in opened().about
 
 
 PARTNER = 500
