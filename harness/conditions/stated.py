@@ -35,7 +35,7 @@ def with_manifest(
 
 def _stated(manifest: Manifest, cell: CellResult, agreement: Agreement | None) -> dict[str, object]:
     label = cell.label
-    stated = settings(manifest, label, cell.conditions.engine)
+    stated = settings(manifest, label, known(cell.conditions.engine))
     entry = manifest.backends.get(label) or BackendEntry()
     values = known(agreement.values) if agreement else None
     return {

@@ -306,8 +306,8 @@ class CellFacts(Record, frozen=True, kw_only=True):
         doc("Values of [engine.values] as started, by name; null: bench did not start it."),
     ] = None
     engine: Annotated[
-        EngineFound | None, doc("Engine as it was found when the cell was measured; null: not kept.")
-    ] = None
+        EngineFound | UnsetType, doc("Engine as it was found when the cell was measured; missing: not kept.")
+    ] = UNSET
     start: Annotated[
         dict[str, float | None] | None,
         doc("Times of the engine's start: provide_s, load_s, first_answer_s; null: bench did not start it."),

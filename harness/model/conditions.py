@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from harness.model.cell_facts import EngineFound, Value
-from harness.model.record import Record, doc
+from harness.model.record import UNSET, Record, UnsetType, doc
 
 
 class CacheState(Record, frozen=True, kw_only=True):
@@ -115,8 +115,8 @@ class Conditions(Record, frozen=True, kw_only=True):
         doc("Values of the definition that the engine was started with; null: bench did not start it."),
     ] = None
     engine: Annotated[
-        EngineFound | None, doc("Engine as it was found when the cell was measured; null: not kept.")
-    ] = None
+        EngineFound | UnsetType, doc("Engine as it was found when the cell was measured; missing: not kept.")
+    ] = UNSET
     settings: Annotated[
         dict[str, str],
         doc("Settings of the engine, by code of the table of conditions, from manifest and `engine.info`."),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from harness.conditions import TABLE
-from harness.model import CellResult, RunWarning
+from harness.model import CellResult, RunWarning, known
 from harness.untrusted import one_line
 from harness.validity.notices import ENGINE_CHANGED
 
@@ -38,7 +38,7 @@ _Group = list[tuple[CellResult, str]]  # cells with one value
 
 def _facts(cell: CellResult) -> dict[str, str]:
     """Returns the facts that are known, by title."""
-    conditions, engine = cell.conditions, cell.conditions.engine
+    conditions, engine = cell.conditions, known(cell.conditions.engine)
     if engine is None:
         return {"engine version": cell.engine_version} if cell.engine_version else {}
     build = (cell.engine_version, engine.served_name, engine.image_digest, engine.weights_sha256)

@@ -538,10 +538,10 @@ def test_a_setting_that_an_engine_reports_is_that_of_the_start_that_served_the_c
     """The manifest has the last start's."""
     name, made = "max_total_num_tokens", manifest("sglang")
     made["backends"]["sglang"]["engine"]["info"] = {name: 100}
-    found = [{"info": {name: tokens, "own": tokens}} for tokens in (200, 150)]
+    found = [{"engine": {"info": {name: tokens, "own": tokens}}} for tokens in (200, 150)]
     kept = [
-        documents.changed(one, conditions={"engine": engine})
-        for one, engine in zip(measured("sglang") * 3, [*found, None], strict=True)
+        documents.changed(one, conditions=engine)
+        for one, engine in zip(measured("sglang") * 3, [*found, {}], strict=True)
     ]
     about = [cell.conditions for cell in with_manifest(kept, typed(made))]
     assert [one.settings["kv-tokens"] for one in about] == ["200", "150", "100"]
