@@ -203,8 +203,8 @@ def _more(runs: Sequence[Run], found: Several, document: RunComparison) -> Html:
 
 
 def _versions(run: Run) -> str:
-    versions = {cell.label: cell.engine_version for cell in run.cells}
-    return ", ".join(f"{label} {version or 'version not reported'}" for label, version in versions.items())
+    versions = dict.fromkeys((cell.label, cell.engine_version) for cell in run.cells)
+    return ", ".join(f"{label} {version or 'version not reported'}" for label, version in versions)
 
 
 def _verdicts(document: RunComparison) -> Html:

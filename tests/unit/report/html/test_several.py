@@ -6,6 +6,7 @@ import pytest
 
 from harness.report.html.several import page
 from harness.verdicts.baseline import compare_runs
+from tests.factories.documents import changed
 from tests.factories.summaries import summary
 from tests.unit.verdicts.test_baseline import run
 from tests.unit.verdicts.test_pairs import cells
@@ -34,3 +35,13 @@ def test_what_an_older_run_lacks_is_not_counted_for_the_newest():
     assert "missing: tgi: not in this run" in made
     fewer = [runs[0], runs[2], drawn("last", 23, cells("vllm", 100))]
     assert "<li>1 measurement missing.</li>" in page(fewer, compare_runs(fewer))
+
+
+def test_an_engine_that_changed_has_every_version_in_the_list_of_runs():
+    first, *others = cells("vllm", 100)
+    made = [
+        changed(first, engine_version="0.32.0"),
+        *(changed(one, engine_version="0.33.0") for one in others),
+    ]
+    runs = [drawn("base", 20, made), drawn("newest", 21, cells("vllm", 100))]
+    assert "vllm 0.32.0, vllm 0.33.0<" in page(runs, compare_runs(runs))
