@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import bundling, latency, sample_size
-from harness.metrics.lengths import template_tokens
 from harness.metrics.view import CellView, Figures, RequestView, Rows
 from harness.model import CellFacts, OutputTokens, Requests, Sample, TemplateTokens
 from harness.records.layout import UNKNOWN, Outcome, Phase
+from harness.records.request_table import RequestTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +76,19 @@ def output_tokens(view: RequestView) -> OutputTokens:
         tokens_per_event=total / text_events if total and text_events else None,
         unknown_gaps=latency.unknown_gaps(view),
     )
+
+
+def template_tokens(view: RequestView, requested: RequestTable | None) -> TemplateTokens | None:
+    """Prompt tokens beyond the content, least and most, of requests that carry no earlier answers.
+
+    If all have the same messages, the two are equal exactly when every text has its length. None if the
+    server did not count prompts.
+    """
+    rows = view.measured_requests[view.measured_requests["prompt_tokens"] != UNKNOWN]
+    if requested is None or not len(rows):
+        return None
+    rows = rows[requested.numbers["turn"][rows["seq"]] <= 0]
+    if not len(rows):
+        return None
+    beyond = rows["prompt_tokens"] - requested.numbers["content_tokens"][rows["seq"]]
+    return TemplateTokens(min=int(beyond.min()), max=int(beyond.max()))

@@ -67,26 +67,24 @@ def log_quantile(pool: Pool, share: float, resamples: int = RESAMPLES, seed: int
     return _log_shift(_all_and_draws(pool, share, resamples, seed), len(pool.ranks), resamples, seed)
 
 
-def log_quantile_ratio(
-    a: Pool, b: Pool, share: float, *, paired: bool, resamples: int = RESAMPLES, seed: int = 0
-) -> Shift | None:
+def log_quantile_ratio(a: Pool, b: Pool, share: float, *, paired: bool) -> Shift | None:
     """The logarithm of the ratio a over b. Paired, both take the same runs in every draw."""
     if paired:
-        of_a, of_b = (_all_and_draws(pool, share, resamples, seed) for pool in (a, b))
+        of_a, of_b = (_all_and_draws(pool, share) for pool in (a, b))
         with np.errstate(invalid="ignore"):
-            return _log_shift(of_a / of_b, len(a.ranks), resamples, seed)
-    first, second = (log_quantile(pool, share, resamples, seed) for pool in (a, b))
+            return _log_shift(of_a / of_b, len(a.ranks))
+    first, second = (log_quantile(pool, share) for pool in (a, b))
     return None if first is None or second is None else Shift.between(first, second)
 
 
-def _all_and_draws(pool: Pool, share: float, resamples: int, seed: int) -> Floats:
+def _all_and_draws(pool: Pool, share: float, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
     """The quantile of all runs, then those of the draws."""
     runs = len(pool.ranks)
     draws, _ = draws_of(runs, resamples, seed)
     return pool.quantiles(share, np.vstack([np.ones(runs, np.int64), draws]))
 
 
-def _log_shift(logs: Floats, runs: int, resamples: int, seed: int) -> Shift | None:
+def _log_shift(logs: Floats, runs: int, resamples: int = RESAMPLES, seed: int = 0) -> Shift | None:
     if not np.isfinite(logs).all() or (logs <= 0).any():
         return None
     estimate, *drawn = np.log(logs)

@@ -1,6 +1,6 @@
 """Compares everything in a run: estimates, a verdict per pair, load and metric, and rank lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from harness.model import (
     Ranking,
     VerdictRules,
 )
-from harness.verdicts.noise import noise
 from harness.verdicts.ranking import caveats_of, rank, weights_of, with_caveats
 from harness.verdicts.ratio import estimate
 from harness.verdicts.rules import Rules
@@ -62,7 +61,7 @@ def compare(
             highest.setdefault(ranking.metric, []).append(ranking.line)
     return Compared(
         tuple(findings),
-        tuple(noise(findings)),
+        tuple(_noise(findings)),
         tuple(estimates),
         {metric: "; ".join(lines) for metric, lines in highest.items()},
         tuple(rankings),
@@ -98,3 +97,26 @@ def _middles(estimates: Sequence[Estimate], load: LoadPoint, metric: str) -> dic
         for estimate in estimates
         if (estimate.metric, estimate.load) == (metric, load)
     }
+
+
+def _noise(findings: Iterable[PairVerdict]) -> Iterator[Noise]:
+    """Yields how far apart equal engines came out: the pairs `NAME#a` and `NAME#b` of a run with --aa.
+
+    `difference` is its size as a share. `difference_upper` is the farther end of its interval, and the floor
+    of later verdicts: one experiment does not know more exactly how far apart equal engines may be.
+    """
+    for finding in findings:
+        name = finding.a.partition("#")[0]
+        if finding.ratio is None or name != finding.b.partition("#")[0]:
+            continue
+        low, middle, high = finding.ratio
+        yield Noise(
+            backend=name,
+            load=finding.load,
+            metric=finding.metric,
+            ratio=finding.ratio,
+            difference=max(middle, 1 / middle) - 1,
+            difference_upper=max(high, 1 / low) - 1,
+            smallest_detectable=finding.smallest_detectable,
+            verdict=finding.verdict,
+        )

@@ -16,16 +16,17 @@ from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
 from harness.run.keep import origin
 from harness.run.keep.manifest import ManifestWriter, plan_of
-from harness.run.keep.remeasure import set_aside
 from harness.run.setup import noise
 from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
 from harness.sampling import machine
 from harness.store import RunFolder, seal
 from harness.summary import extras_of, look_of, summarise_run, summarise_view, view_of
-from harness.validity import notices
+from harness.validity import blame, notices
 from harness.verdicts.sequential import LookResult
 from harness.workload.traces import Trace
+
+_MOST_AGAIN = 2  # times that a cell is measured again
 
 
 @dataclass
@@ -188,3 +189,21 @@ class Stored:
         noise.store(
             {key: [entry for entry in measured if entry.backend == name] for name, key in keys.items() if key}
         )
+
+
+def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:
+    """Moves the files of a spoiled cell, warns, and returns why it is to be measured again.
+
+    None: the cell stays, because the engine is at fault or it was measured again `_MOST_AGAIN` times.
+    """
+    name, reason = cell.cell, blame(cell.validity)
+    if reason is None or reason[0] not in ("client", "machine"):
+        return None
+    if folder.times_set_aside(name, whole=True) >= _MOST_AGAIN:
+        return None
+    kept = folder.set_aside(name)
+    measured = next(doubt.measured for doubt in cell.validity.reasons if doubt.code == reason[1])
+    text = f"{name} was measured again: {reason[1]}, {measured}"
+    hint = f"put down to the {reason[0]}, not to the engine; see {kept}"
+    manifest.warn(notices.MEASURED_AGAIN.warning(text, hint))
+    return text

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness.load.job import OpenLoop
 from harness.load.client_stats import _held_at_cap
+from harness.load.job import OpenLoop
 from tests.factories.recorded import MS, records
 
 

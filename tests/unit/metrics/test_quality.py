@@ -9,7 +9,7 @@ from harness.metrics import answer_check
 from harness.metrics import quality as quality_module
 from harness.metrics.answer_check import judge
 from harness.metrics.classes import by_kind, by_turn
-from harness.metrics.lengths import template_tokens
+from harness.metrics.counts import template_tokens
 from harness.metrics.prefix import ideals
 from harness.metrics.quality import Quality, form_refused, quality
 from harness.metrics.reason import OfServer

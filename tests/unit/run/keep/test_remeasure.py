@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.run.keep.remeasure import set_aside
+from harness.run.keep.stored import set_aside
 from harness.store import RunFolder
 from tests.factories.summaries import cell, verdict
 
