@@ -9,6 +9,7 @@ import re
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -126,13 +127,10 @@ def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
 
     For as many machines as there are wheels for: those for CUDA are resolved for the first alone.
     """
-    for count in (1,) if cuda else (3, 2, 1):
-        try:
+    for count in () if cuda else (3, 2):
+        with suppress(SetupError):
             return _resolved(install, pip, _MACHINES[:count])
-        except SetupError:
-            if count == 1:
-                raise
-    raise AssertionError("a last try returns or raises")
+    return _resolved(install, pip, _MACHINES[:1])
 
 
 def _resolved(install: Install, pip: Pip, machines: Sequence["_Machine"]) -> list[Locked]:
