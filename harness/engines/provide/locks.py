@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from packaging import tags
@@ -179,13 +179,12 @@ def _left_out(install: Install) -> list[str]:
     )
 
 
-def _usable(wheels: Iterable[dict[str, object]], machines: Sequence[_Machine]) -> Iterator[Wheel]:
+def _usable(wheels: Iterable[dict[str, Any]], machines: Sequence[_Machine]) -> Iterator[Wheel]:
     """Wheels for CPython there. Raises SetupError for one whose size nobody knows."""
     for wheel in wheels:
-        url = urlsplit(str(wheel["url"]))
+        url = urlsplit(wheel["url"])
         path = Path(unquote(url.path))
-        file, hashes, size = path.name, wheel["hashes"], wheel.get("size")
-        assert isinstance(hashes, dict)
+        file, size = path.name, wheel.get("size")
         try:
             found = parse_wheel_filename(file)[3]
         except InvalidWheelFilename:
@@ -196,7 +195,7 @@ def _usable(wheels: Iterable[dict[str, object]], machines: Sequence[_Machine]) -
             if not isinstance(size, int):
                 hint = "use one that answers in JSON, as pypi.org does"
                 raise SetupError("its index does not tell its size", where=file, hint=hint)
-            yield Wheel(file, size, hashes["sha256"])
+            yield Wheel(file, size, wheel["hashes"]["sha256"])
 
 
 def _fits(tag: tags.Tag, machines: Sequence[_Machine]) -> bool:
