@@ -10,6 +10,7 @@ from harness.errors import SpecError
 from harness.host.cpus import usable_cpus
 from harness.host.nvml import gpu_count
 from harness.metrics.distribution import samples_needed
+from harness.model.choices import Pairing
 from harness.model.numbers import counted
 from harness.plan import load_points, slots_of
 from harness.run.setup.backends import ChosenBackend
@@ -32,6 +33,7 @@ class Together:
     servers, whose blocks are all repeats of one start.
     """
 
+    kind: Pairing
     blocks: int
     cores: tuple[tuple[int, ...], ...] = ()
     gpus: tuple[tuple[str, ...], ...] = ()
@@ -89,7 +91,7 @@ def together_of(
                 where=_BLOCKS_FLAG,
                 hint="--repeats N sets the number of their blocks",
             )
-        return Together(1)
+        return Together(kind, 1)
     if attached:
         raise _apart(f"bench did not start {attached[0]}, so it cannot swap its cores with the others'")
     containers = [ref.label for _, ref, launch in chosen if launch.mode == "compose"]
@@ -98,7 +100,7 @@ def together_of(
     if any(each_cell):
         label = chosen[list(each_cell).index(True)].ref.label
         raise _apart(f"{label} has no cache reset, so it is started again for every cell")
-    return Together(blocks or BLOCKS, _core_seats(len(chosen)), _gpu_seats(options, chosen))
+    return Together(kind, blocks or BLOCKS, _core_seats(len(chosen)), _gpu_seats(options, chosen))
 
 
 def sized(scenario: Scenario, options: RunOptions, blocks: int) -> Scenario:
