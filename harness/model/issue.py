@@ -76,6 +76,7 @@ class IssueCode(StrEnum):
     CELL_UNREADABLE = "cell-unreadable"
     NO_MANIFEST = "no-manifest"
     ONE_REPEAT = "one-repeat"
+    TOO_MANY_BACKENDS = "too-many-backends"
     NOT_RESET = "not-reset"
     ANOTHER_START = "another-start"
     ENGINE_CHANGED = "engine-changed"

@@ -34,6 +34,7 @@ from harness.verdicts import compare, rules_of
 from harness.verdicts.capacity import capacity
 from harness.verdicts.comparison import rows_of
 from harness.verdicts.knee import knees
+from harness.verdicts.pairs import MOST_TOGETHER
 from harness.verdicts.sequential import LookResult, take_look
 
 
@@ -125,8 +126,11 @@ def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarnin
     if len(set(tracks.values())) > 1:
         weights = ", ".join(f"{label} {track}" for label, track in tracks.items())
         warnings.append(notices.DIFFERENT_TRACKS.warning(f"different weights: {weights}"))
-    repeats = {cell.repeat for cell in cells}
-    if len({cell.label for cell in cells}) > 1 and len(repeats) < 2:
+    repeats, labels = {cell.repeat for cell in cells}, {cell.label for cell in cells}
+    if len(labels) > MOST_TOGETHER:
+        text = f"{len(labels):,} backends, and pairs of more than {MOST_TOGETHER} are not compared"
+        warnings.append(notices.TOO_MANY_BACKENDS.warning(text))
+    if len(labels) > 1 and len(repeats) < 2:
         warnings.append(
             notices.ONE_REPEAT.warning(
                 "one run per backend: differences between runs of the same backend are unknown"

@@ -55,6 +55,11 @@ AGREEMENT_MISSING = Notice(
 )
 
 # What makes backends or repeats unlike
+TOO_MANY_BACKENDS = Notice(
+    IssueCode.TOO_MANY_BACKENDS,
+    "a run has more than 50 backends: no pair of them has a verdict",
+    "import or measure those whose pairs are of interest, at most 50 at once",
+)
 ONE_REPEAT = Notice(
     IssueCode.ONE_REPEAT,
     "several backends, and one run of each",

@@ -23,6 +23,7 @@ from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
 MOST_RUNS_ADVISED = 50
+MOST_TOGETHER = 50  # backends that are compared, in 1,225 pairs: to decide among more takes very many runs
 MOST_DETECTABLE = math.log(1000)  # a larger effect, as a log ratio, is of no use to a reader
 LEAST_INDEPENDENT = 8  # blocks of one start: an interval over fewer is too narrow too often
 INDEPENDENT_AFTER = 5  # length of a pair of blocks in units of how long noise lasts
@@ -43,10 +44,10 @@ class Pairing:
 def find(
     rows: Mapping[LoadPoint, Sequence[Series]], rules: Rules, alpha: float | None = None
 ) -> list[PairVerdict]:
-    """`decide` over all pairs of a run, from the series of every load point."""
-    return decide(
-        [Pairing(a, b, load, rules) for load, here in rows.items() for a, b in combinations(here, 2)], alpha
-    )
+    """`decide` over all pairs of a run, from the series of every load point; MOST_TOGETHER bounds them."""
+    few = {load: here for load, here in rows.items() if len(here) <= MOST_TOGETHER}
+    pairings = [Pairing(a, b, load, rules) for load, here in few.items() for a, b in combinations(here, 2)]
+    return decide(pairings, alpha)
 
 
 def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[PairVerdict]:

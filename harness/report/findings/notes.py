@@ -144,7 +144,8 @@ def no_verdict(summary: Summary) -> str:
     were measured: each load then says what became of them."""
     if len(labels(summary)) < 2 or tested(summary):
         return ""
-    refused = [entry.text for entry in summary.unequal if entry.matters and not entry.metrics]
+    refused = [warning.text for warning in summary.warnings if warning.code == IssueCode.TOO_MANY_BACKENDS]
+    refused += [entry.text for entry in summary.unequal if entry.matters and not entry.metrics]
     if refused:
         more = f" ({len(refused) - 1} more in the report)" if refused[1:] else ""
         return plain(f"No verdict: {refused[0]}{more}.")
