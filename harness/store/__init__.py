@@ -1,5 +1,6 @@
 """The run folder: the only room that writes results, and the one every analysis reads from."""
 
-from harness.store.folder import RunFolder, names_apart, open_run, stored_runs
+from harness.store.find import open_run
+from harness.store.folder import RunFolder, names_apart, stored_runs
 
 __all__ = ["RunFolder", "names_apart", "open_run", "stored_runs"]

@@ -21,7 +21,6 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from harness.errors import SpecError, StorageError, reason
-from harness.host import paths
 from harness.model import (
     AskedBackend,
     CellFacts,
@@ -355,44 +354,3 @@ def names_apart(runs: Iterable[str]) -> list[str]:
         seen[run] += 1
         names.append(run if seen[run] == 1 else f"{run} ({seen[run]})")
     return names
-
-
-def open_run(name: str, results: Path) -> RunFolder:
-    """`name`: a path, or the name (or a unique beginning of it) of a run under `results`."""
-    hint = f"`bench list runs` shows what is in {results}"
-    if not name:
-        raise SpecError("the name of a run is empty", where="RUN", hint=hint)
-    direct = Path(name)
-    entry = paths.entry(direct)
-    if entry == "folder":
-        return _checked(direct)
-    matches = _beginning_with(direct, results)
-    if len(matches) == 1:
-        return _checked(matches[0])
-    if matches:
-        raise SpecError(f"matches several runs: {', '.join(path.name for path in matches)}", where=name)
-    what = "no such run" if entry is None else "is a file, not the folder of a run"
-    if entry and paths.entry(direct.parent / "manifest.json"):
-        hint = f"its folder is one: {direct.parent}"
-    raise SpecError(what, where=name, hint=hint)
-
-
-def _checked(path: Path) -> RunFolder:
-    """Raises unless nothing in it leads out of it, so that a command begins only on a folder that is safe to
-    work in."""
-    folder = RunFolder(path)
-    folder.files.check()
-    return folder
-
-
-def _beginning_with(name: Path, results: Path) -> list[Path]:
-    """Folders under `results` by the beginning of their name, in which nothing is a wildcard."""
-    if name.is_absolute():
-        return []
-    try:
-        siblings = list((results / name).parent.iterdir())
-    except (OSError, ValueError):
-        return []
-    return sorted(
-        path for path in siblings if path.name.startswith(name.name) and paths.entry(path) == "folder"
-    )

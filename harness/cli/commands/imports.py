@@ -27,8 +27,6 @@ What another client measured is not verified: each figure is SUSPECT, and says f
 
 Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of another model."""
 
-SEALED = ("manifest.json", "checksums.json")  # what the folder of a run has when it is done
-OF_RUN = (*SEALED, "cells")
 _NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
 
 
@@ -93,17 +91,17 @@ def results_at(name: str) -> Found | None:
     a run, or a file of one."""
     from harness.imports import is_result
     from harness.imports.detect import entries_below, results_among
+    from harness.store.find import SEALED, run_around
 
     path = Path(name)
     try:
         kind = paths.entry(path)
-        if kind == "file":
-            of_run = all(paths.entry(path.parent / own) for own in SEALED)
-            return Found(SERVER, [path], []) if not of_run and (is_result(path) or _is_data(path)) else None
-        if kind != "folder":
+        if kind not in ("file", "folder") or run_around(path):
             return None
+        if kind == "file":
+            return Found(SERVER, [path], []) if is_result(path) or _is_data(path) else None
         below = entries_below(path)
-        if any(entry.name in OF_RUN and _near(entry, path) for entry in below):
+        if any(entry.name in (*SEALED, "cells") and _near(entry, path) for entry in below):
             return None
         files, left_out = results_among(below)
     except OSError:  # not to be read, or gone meanwhile; whoever opens it as a run says so
@@ -123,6 +121,7 @@ def _is_data(path: Path) -> bool:
 def _results_named(text: str) -> Found:
     """The results of a word of `bench import`. Raises SpecError."""
     from harness.imports.detect import entries_below, results_among
+    from harness.store.find import SEALED
 
     named, label, path = _NAMED.fullmatch(text), SERVER, Path(text)
     if named and not paths.entry(path):

@@ -267,7 +267,22 @@ def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
     (folder.path / "manifest.json").touch()
     with pytest.raises(SpecError, match="is a file, not the folder of a run") as caught:
         open_run(str(folder.path / "manifest.json"), tmp_path)
-    assert caught.value.hint == f"its folder is one: {folder.path}"
+    assert caught.value.hint == f"the folder of its run is {folder.path}"
+
+
+def test_what_is_a_part_of_a_run_names_the_folder_of_the_run(folder, tmp_path, monkeypatch):
+    (folder.path / "manifest.json").touch()
+    cell = folder.path / "cells" / "000-x-c1-r0"
+    cell.mkdir(parents=True)
+    (cell / "cell.json").touch()
+    monkeypatch.chdir(cell)
+    for path in (cell / "cell.json", cell, cell.parent, "cell.json", "."):
+        with pytest.raises(SpecError, match=r"not the folder of a run|is a part of a run") as caught:
+            open_run(str(path), tmp_path)
+        assert caught.value.hint == f"the folder of its run is {folder.path}"
+    with pytest.raises(SpecError, match="is a part of a run, not its folder"):
+        open_run(f"{folder.run_id}/cells", tmp_path)
+    assert open_run(str(folder.path), tmp_path) == folder
 
 
 def test_folders_that_are_not_runs(tmp_path, folder):

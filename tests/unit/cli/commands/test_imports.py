@@ -72,5 +72,7 @@ def test_where_a_run_is_wanted_a_run_is_no_file_of_a_tool(tmp_path):
     assert results_at(str(file)) == Found("server", [file], [])
     assert results_at(str(tmp_path / "tool")) == Found("server", [file], [])
     assert results_at(str(unnamed)) == Found("server", [unnamed], []), "by what stands in it"
-    for path in (notes, of_run, tmp_path / "run", tmp_path / "runs", tmp_path / "absent"):
+    of_cell = foreign.write(tmp_path / "run" / "cells" / "0" / "cell.json", {})
+    of_run_too = (of_cell, of_cell.parent, tmp_path / "run" / "cells")
+    for path in (notes, of_run, *of_run_too, tmp_path / "run", tmp_path / "runs", tmp_path / "absent"):
         assert results_at(str(path)) is None

@@ -1,0 +1,64 @@
+"""Runs found by their path, by their name, or by something in their folder."""
+
+from pathlib import Path
+
+from harness.errors import SpecError
+from harness.host import paths
+from harness.store.folder import RunFolder
+
+SEALED = ("manifest.json", "checksums.json")  # what the folder of a run has when it is done
+
+
+def open_run(name: str, results: Path) -> RunFolder:
+    """`name`: a path, or the name (or a unique beginning of it) of a run under `results`."""
+    hint = f"`bench list runs` shows what is in {results}"
+    if not name:
+        raise SpecError("the name of a run is empty", where="RUN", hint=hint)
+    direct = Path(name)
+    entry = paths.entry(direct)
+    if entry == "folder":
+        return _checked(direct)
+    matches = _beginning_with(direct, results)
+    if len(matches) == 1:
+        return _checked(matches[0])
+    if matches:
+        raise SpecError(f"matches several runs: {', '.join(path.name for path in matches)}", where=name)
+    what = "no such run" if entry is None else "is a file, not the folder of a run"
+    if entry and (around := run_around(direct)):
+        hint = _of_run(around)
+    raise SpecError(what, where=name, hint=hint)
+
+
+def run_around(path: Path) -> Path | None:
+    """The folder of the run of which this is a part; None: it is a run itself, or in none."""
+    whole = path.absolute()
+    folders = [whole, *whole.parents][:4]  # of a file of a cell: cells/NAME/FILE
+    found = next((folder for folder in folders if all(paths.entry(folder / own) for own in SEALED)), None)
+    return None if found == whole else found
+
+
+def _of_run(around: Path) -> str:
+    return f"the folder of its run is {around}"
+
+
+def _checked(path: Path) -> RunFolder:
+    """Raises unless nothing in it leads out of it, so that a command begins only on a folder that is safe to
+    work in."""
+    if around := run_around(path):
+        raise SpecError("is a part of a run, not its folder", where=str(path), hint=_of_run(around))
+    folder = RunFolder(path)
+    folder.files.check()
+    return folder
+
+
+def _beginning_with(name: Path, results: Path) -> list[Path]:
+    """Folders under `results` by the beginning of their name, in which nothing is a wildcard."""
+    if name.is_absolute():
+        return []
+    try:
+        siblings = list((results / name).parent.iterdir())
+    except (OSError, ValueError):
+        return []
+    return sorted(
+        path for path in siblings if path.name.startswith(name.name) and paths.entry(path) == "folder"
+    )
