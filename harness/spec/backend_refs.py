@@ -14,7 +14,6 @@ from harness.spec.backend import (
     PROVIDED,
     Backend,
     BackendRef,
-    Compose,
     Process,
     Range,
     Value,
@@ -90,34 +89,18 @@ def candidates(given: tuple[Value, ...] | Range) -> tuple[Value, ...]:
 
 
 def _check_placeholders(definition: Backend, where: str) -> None:
-    engine = definition.engine
+    engine, lora = definition.engine, definition.lora
     known = {*PLACEHOLDERS, *engine.values}
-    places: list[tuple[str, Iterable[str]]] = [
-        ("engine.model_args", (*engine.model_args, *engine.hub_model_args)),
-        ("engine.args", engine.args),
-        ("engine.values", (value for value in engine.values.values() if isinstance(value, str))),
-        ("engine.env", engine.env.values()),
-        ("engine.files", engine.files.values()),
-    ]
-    for table in ("process", "process_cuda", "compose"):
-        start: Process | Compose | None = getattr(definition, table)
-        if start is not None:
-            places += [
-                (f"{table}.program", start.program),
-                (f"{table}.args", start.args),
-                (f"{table}.env", start.env.values()),
-            ]
-    places.append(("lora.args", definition.lora.args if definition.lora else ()))
+    starts = {table: getattr(definition, table) for table in ("engine", "process", "process_cuda", "compose")}
+    starts |= {f"image.{device}": getattr(definition.image, device) for device in definition.devices}
+    for table, start in starts.items():
+        for key in ("program", "model_args", "hub_model_args", "args", "values", "env", "files"):
+            _known_only(placeholders(getattr(start, key, ())), known, f"{where}:{table}.{key}")
     _known_only(placeholders(engine.vision_args), {*known, "vision"}, f"{where}:engine.vision_args")
-    if definition.lora:
-        _known_only(placeholders(definition.lora.each), ("adapter", "adapter_path"), f"{where}:lora.each")
-        scales = ("adapter", "adapter_scales")
-        _known_only(placeholders(definition.lora.request), scales, f"{where}:lora.request")
-    for device in definition.devices:
-        image = getattr(definition.image, device)
-        places += [(f"image.{device}.args", image.args), (f"image.{device}.env", image.env.values())]
-    for table, texts in places:
-        _known_only(placeholders(list(texts)), known, f"{where}:{table}")
+    if lora:
+        _known_only(placeholders(lora.args), known, f"{where}:lora.args")
+        _known_only(placeholders(lora.each), ("adapter", "adapter_path"), f"{where}:lora.each")
+        _known_only(placeholders(lora.request), ("adapter", "adapter_scales"), f"{where}:lora.request")
 
 
 def _known_only(names: Iterable[str], known: Iterable[str], where: str) -> None:
