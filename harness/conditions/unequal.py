@@ -9,8 +9,7 @@ from harness.conditions.measured import Group, listed, measured
 from harness.conditions.settings import of_values
 from harness.conditions.table import TABLE
 from harness.model import CellResult, LoadPoint, Unequal
-
-NOT_GIVEN = "not given"
+from harness.model.conditions import NOT_GIVEN
 
 
 def unequal(cells: Sequence[CellResult]) -> tuple[Unequal, ...]:

@@ -7,6 +7,8 @@ import msgspec
 from harness.model.cell_facts import EngineFound, Value
 from harness.model.record import UNSET, Record, UnsetType, doc
 
+NOT_GIVEN = "not given"  # in the place of a setting that only others have
+
 
 class CacheState(Record, frozen=True, kw_only=True):
     """State that the prefix cache was asked to be in, and whether the engine's counts confirm it."""

@@ -48,11 +48,6 @@ class Measure:
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
     @property
-    def is_speed(self) -> bool:
-        """Whether its verdicts read as faster and slower: those of a share or a price are of no time."""
-        return self.metric.family in ("latency", "rate")
-
-    @property
     def ways(self) -> tuple[str, str]:
         """What follows a factor, ahead and behind: `1.33× faster` of a latency, `1.33× more` requests/s."""
         if self.metric.family == "latency":
@@ -70,6 +65,12 @@ class Measure:
     def words(self, value: float) -> str:
         """`TTFT p50 79.2 ms`, of a value in the metric's own unit."""
         return f"{self.name} {short(self.scale * value, 4)} {self.unit}".rstrip()
+
+
+def verdict_ways(*figures: Measure) -> tuple[str, str]:
+    """What a verdict on all of these calls ahead and behind: no share and no price is faster."""
+    speeds = all(figure.metric.family in ("latency", "rate") for figure in figures)
+    return ("faster", "slower") if speeds else ("better", "worse")
 
 
 def measure(path: str) -> Measure:

@@ -17,9 +17,9 @@ from harness.conditions import (
     words_of,
 )
 from harness.model import BackendEntry, CellResult, Difference, Manifest, as_json, known
+from harness.model.conditions import NOT_GIVEN
 from harness.model.numbers import as_given
 
-NOT_GIVEN = "not given"
 # What of a scenario its requests are made from, and what of that their hash does not depend on.
 _OF_REQUESTS = ("prompts", "text", "lora", "images")
 _OF_LOAD = {"load.requests", "load.warmup_requests", "load.start"}

@@ -102,7 +102,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show(result: "Result", arguments: argparse.Namespace) -> int:
-    from harness.model.measures import measure
+    from harness.model.measures import measure, verdict_ways
     from harness.model.numbers import counted
     from harness.report.findings.notes import SIMULATED
     from harness.report.view import point_words
@@ -114,7 +114,7 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
         print(SIMULATED)
     trials, shown = counted(len(result.trials), "trial"), measure(result.metric)
     print(f"{trials}, {failed} failed: {shown.name} at {point_words(result.point)}")
-    better = "faster" if shown.is_speed else "better"
+    better, _worse = verdict_ways(shown)
     if result.interrupted:
         print(f"interrupted: what was tried is kept in {result.folder}", file=sys.stderr)
         return ExitCode.INTERRUPTED

@@ -15,7 +15,7 @@ from harness.model import (
     Place,
     RunComparison,
 )
-from harness.model.measures import Measure, measure
+from harness.model.measures import Measure, measure, verdict_ways
 from harness.model.numbers import counted, percent, percent_of_all, short
 from harness.report.findings.conclusion import order_of, speedup
 from harness.report.findings.sentences import load_words, waited
@@ -114,7 +114,7 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
             continue
         parts = listing([_part(finding, _unit(pair)) for finding in mine])
         within = percent(pair.verdict_rules.same_within)
-        slower, faster = _ways(*(measure(finding.metric) for finding in mine))
+        faster, slower = verdict_ways(*(measure(finding.metric) for finding in mine))
         text = {
             "slower": f"{new} is {slower} than {than}: {parts}.",
             "faster": f"{new} is {faster} than {than}: {parts}.",
@@ -123,10 +123,6 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
             "not comparable": f"{new} cannot be compared with {other}: {_obstacles(pair, mine)}.",
         }[word]
         yield word, plain(text, 1000)
-
-
-def _ways(*figures: Measure) -> tuple[str, str]:
-    return ("slower", "faster") if all(shown.is_speed for shown in figures) else ("worse", "better")
 
 
 def _is_said(figure: ComparedFigure) -> bool:
@@ -178,9 +174,8 @@ def _open(figure: ComparedFigure, unit: str) -> str:
 
 
 def _end(ratio: float, shown: Measure) -> str:
-    slower, faster = _ways(shown)
-    ahead = ratio >= 1 if shown.metric.better == "higher" else ratio <= 1
-    return f"{_by(ratio)} {faster if ahead else slower}"
+    behind = ratio < 1 if shown.metric.better == "higher" else ratio > 1
+    return f"{_by(ratio)} {verdict_ways(shown)[behind]}"
 
 
 def _span(near: float, far: float) -> str:

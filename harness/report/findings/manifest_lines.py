@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.model import HostFacts, Summary
+from harness.model.conditions import NOT_GIVEN
 from harness.report.wording import plain
-
-NOT_GIVEN = "not given"
 
 # Different at every start of an engine, or said by its name: not what makes two backends unequal.
 INCIDENTAL = {

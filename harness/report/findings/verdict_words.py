@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary, Unequal
-from harness.model.measures import measure
+from harness.model.measures import measure, verdict_ways
 from harness.model.metric_table import root_of
 from harness.model.numbers import counted, percent
 from harness.report.findings.conclusion import speedup
@@ -176,7 +176,7 @@ def sentence(finding: Finding) -> str:
     names = short_names((entry.a, entry.b), 40)
     pair = f"{names[entry.a]} and {names[entry.b]}"
     if entry.verdict in ("faster", "slower"):
-        better = "faster" if measure(entry.metric).is_speed else "better"
+        better, _worse = verdict_ways(measure(entry.metric))
         return f"{names[found.ahead]} is {better} than {names[found.behind]}, {found.span}"
     if entry.verdict == "same":
         return f"{pair} are the same within noise, {found.span}"

@@ -6,9 +6,10 @@ from typing import Any
 from urllib.parse import quote
 
 from harness.model import as_json
+from harness.model.conditions import NOT_GIVEN
 from harness.model.measures import measure
 from harness.model.numbers import counted
-from harness.report.findings.manifest_lines import NOT_GIVEN, differences, flat, leaf
+from harness.report.findings.manifest_lines import differences, flat, leaf
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, section, table, tag
 

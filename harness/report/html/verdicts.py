@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import LoadPoint, Speedup
-from harness.model.measures import measure
+from harness.model.measures import measure, verdict_ways
 from harness.report.findings import verdict_words
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
@@ -69,7 +69,7 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
             rows.append([pair, kind_and_value(point), *(_cell(mine.get(metric)) for metric in metrics)])
             owners.append(f"{source.index(a)} {source.index(b)}")
     heads = [f"{measure(metric).name}{' (primary)' if metric == metrics[0] else ''}" for metric in metrics]
-    better = "faster" if all(measure(metric).is_speed for metric in metrics) else "better"
+    better, _worse = verdict_ways(*map(measure, metrics))
     caption = (
         f"Verdicts: how many times {better} the named backend is (geometric mean of the repeats), with the "
         f"{verdict_words.confidence(source.summary)} interval over {verdict_words.runs(source.summary)}"
