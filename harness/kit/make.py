@@ -149,9 +149,7 @@ def _startable(name: str, has: Has) -> Backend:
     install = process.install
     if install.without or install.metadata_alias or install.index:
         raise SpecError("is installed in steps that a kit does not carry", where=where)
-    if "torch" in {line.partition("=")[0] for line in install.requirements} | (
-        {"torch"} if install.torch else set()
-    ):
+    if install.torch or any(line.partition("=")[0] == "torch" for line in install.requirements):
         if "torch" not in has:
             raise SpecError(
                 "stands on torch, which the machine must have: gigabytes for its device",

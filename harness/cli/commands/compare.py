@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
 from harness.cli.flags import options
-from harness.cli.flags.argument_types import percent
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -63,12 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare what summary.json says even if the records do not confirm it; each doubt is printed",
     )
-    parser.add_argument(
-        "--floor",
-        type=percent,
-        metavar="PERCENT",
-        help="smallest difference that counts (default: 2 within a run, 5 between runs)",
-    )
+    options.add_floor(parser, "smallest difference that counts (default: 2 within a run, 5 between runs)")
     options.add_runs_folder(parser)
     runs_page.add_html(parser)
     form = parser.add_mutually_exclusive_group()

@@ -5,7 +5,6 @@ import json
 import sys
 
 from harness.cli.flags import options
-from harness.cli.flags.argument_types import percent
 from harness.errors import ExitCode, SpecError
 
 EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
@@ -23,13 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_runs_folder(parser, holds="runs and history")
     options.add_fail_on(parser, "a level became worse")
-    parser.add_argument(
-        "--floor",
-        type=percent,
-        default=5.0,
-        metavar="PERCENT",
-        help="smallest change that counts (default: 5)",
-    )
+    options.add_floor(parser, "smallest change that counts (default: 5)", 5.0)
     form = parser.add_mutually_exclusive_group()
     options.add_json(form)
     options.add_markdown(form, "a CI job page")

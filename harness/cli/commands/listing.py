@@ -33,11 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help=f"kind to list: {', '.join(_LISTS)} (default: the first three)",
     )
-    parser.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="scenarios: also show lengths, prefix sharing and arrivals; backends: a row per variant",
+    options.add_verbose(
+        parser, "scenarios: also show lengths, prefix sharing and arrivals; backends: a row per variant"
     )
     options.add_json(parser)
     options.add_runs_folder(parser)

@@ -94,13 +94,11 @@ def add_markdown(parser: argparse._ActionsContainer, target: str) -> None:
     parser.add_argument("--markdown", action="store_true", help=f"print Markdown for {target}")
 
 
-def add_verbose(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="print every figure, version and note; of a dry run, each cell",
-    )
+def add_verbose(
+    parser: argparse._ActionsContainer,
+    what: str = "print every figure, version and note; of a dry run, each cell",
+) -> None:
+    parser.add_argument("-v", "--verbose", action="store_true", help=what)
 
 
 def add_run_output(parser: argparse._ActionsContainer) -> None:
@@ -262,6 +260,10 @@ def add_fail_on(parser: argparse._ActionsContainer, what: str, *more: str) -> No
         default=[] if more else None,
         help=f"exit with 1 if {what}",
     )
+
+
+def add_floor(parser: argparse._ActionsContainer, what: str, default: float | None = None) -> None:
+    parser.add_argument("--floor", type=argument_types.percent, default=default, metavar="PERCENT", help=what)
 
 
 def add_allow_missing(parser: argparse._ActionsContainer) -> None:
