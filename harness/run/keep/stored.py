@@ -9,7 +9,7 @@ from typing import Self
 from harness.doctor.result import advice
 from harness.errors import DamagedError, StorageError
 from harness.metrics.pooled import Samples, samples
-from harness.model import CellFacts, CellResult, Failure, LoadPoint, Summary, known
+from harness.model import CellFacts, CellResult, Failure, IssueCode, LoadPoint, Summary, known
 from harness.plan import highest_load, slots_of
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
@@ -181,13 +181,23 @@ class Stored:
             self.ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
 
     def keep_noise(self) -> None:
-        measured = self.summary.noise
+        """Stores the noise floors for later runs; not those of an engine that changed during this one."""
+        summary = self.summary
+        changed = {
+            str(warning.backend).partition("#")[0]
+            for warning in summary.warnings
+            if warning.code == IssueCode.ENGINE_CHANGED
+        }
         keys = {
             label.partition("#")[0]: known(backend.noise_key)
             for label, backend in self.manifest.document.backends.items()
         }
         noise.store(
-            {key: [entry for entry in measured if entry.backend == name] for name, key in keys.items() if key}
+            {
+                key: [entry for entry in summary.noise if entry.backend == name]
+                for name, key in keys.items()
+                if key and name not in changed
+            }
         )
 
 
