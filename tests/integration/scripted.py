@@ -45,19 +45,12 @@ output_tokens = "vllm:generation_tokens_total"
 """
 # Faults strike by number, and the probe's requests would count. A scripted server has nothing to cool down.
 REPORTED = (
-    "--no-probe",
-    "--set",
-    "load.warmup_requests=2",
-    "--requests",
-    "16",
-    "--concurrency",
-    "8",
-    "--output-tokens",
-    "8",
-    "--set",
-    "verdict.cool_down_s=0",
+    *("--no-probe", "--set", "load.warmup_requests=2", "--set", "verdict.cool_down_s=0"),
+    *("--requests", "16", "--concurrency", "8", "--output-tokens", "8"),
 )
 SMALL = (*REPORTED, "--no-report")
+MEASURED = (0, 4)  # exit codes, where it is not tested how late this machine's client may be
+HERE = Path()
 
 
 def striking(faults):
@@ -80,6 +73,17 @@ def define(name, *arguments, ttft_ms=400, gap_ms=10):
 
 def command(*arguments):
     return [sys.executable, "-m", "harness", *arguments]
+
+
+def begin(*arguments, **environment):
+    """A `bench` that goes on meanwhile."""
+    return subprocess.Popen(
+        command(*arguments),
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def bench(*arguments, code=0, limit_s=120, cwd=None, pictures=False, **environment):
@@ -108,17 +112,22 @@ def bench_in(here, *arguments, code=0):
     return bench(*arguments, code=code, limit_s=300, cwd=here, BENCH_CACHE=str(here / "cache"))
 
 
-def run_folder():
-    (folder,) = Path("results").iterdir()
+def run_folder(here=HERE):
+    (folder,) = (here / "results").iterdir()
     return folder
 
 
-def summary():
+def summary(here=HERE):
     """Of a run whose documents are all as their schemas say."""
-    run = RunFolder(run_folder())
+    run = RunFolder(run_folder(here))
     run.read_manifest()
     for cell in run.cells():
         assert fault(run.read_json(f"cells/{cell}/cell.json"), "cell") is None
     document = run.read_json("summary.json")
     assert fault(document, "summary") is None
     return document
+
+
+def only_cell(here=HERE):
+    (cell,) = summary(here)["cells"]
+    return cell

@@ -1,13 +1,12 @@
 """Whole runs in each API against the scripted server, in the dialects of three engines."""
 
-import json
 from functools import cache
 
 import pytest
 
 from harness.mockserver.process import running
 from harness.store import RunFolder
-from tests.integration.scripted import bench_here, bench_in
+from tests.integration.scripted import bench_here, bench_in, run_folder, summary
 from tests.long import others_long
 
 APIS = ("chat", "completions", "responses", "messages")
@@ -21,15 +20,8 @@ OFTEN = [("llamacpp", "chat"), ("llamacpp", "completions"), ("sglang", "response
 
 LOAD = (
     *("--scenario", "fixed-length", "--requests", str(REQUESTS), "--concurrency", "2", "--repeats", "1"),
-    *(
-        "--output-tokens",
-        str(TOKENS),
-        "--input-tokens",
-        "64",
-        "--no-report",
-        "--set",
-        "verdict.cool_down_s=0",
-    ),
+    *("--output-tokens", str(TOKENS), "--input-tokens", "64", "--no-report"),
+    *("--set", "verdict.cool_down_s=0"),
 )
 
 
@@ -46,8 +38,7 @@ def runs(tmp_path_factory):
         here = tmp_path_factory.mktemp("apis")
         labels = ",".join(label_of(*pair) for pair in pairs)
         bench_in(here, "run", *LOAD, "--launch", "simulate", "--no-agreement", "--backends", labels)
-        (folder,) = (here / "results").iterdir()
-        return json.loads((folder / "summary.json").read_text()), folder
+        return summary(here), RunFolder(run_folder(here))
 
     return lambda pairs: measured(*pairs)
 
@@ -59,24 +50,22 @@ OF_SOME = pytest.mark.parametrize(
 
 @pytest.mark.parametrize(("engine", "api"), list(others_long(EVERY, lambda *pair: pair in OFTEN)))
 def test_every_engine_is_measured_in_every_api(runs, engine, api):
-    summary, folder = runs(OFTEN if (engine, api) in OFTEN else EVERY)
+    found, folder = runs(OFTEN if (engine, api) in OFTEN else EVERY)
     label = label_of(engine, api)
-    (cell,) = [cell for cell in summary["cells"] if cell["label"] == label]
+    (cell,) = [cell for cell in found["cells"] if cell["label"] == label]
     assert cell["requests"]["outcomes"] == {"ok": REQUESTS}
     assert cell["output_tokens"]["total"] == REQUESTS * TOKENS
     assert cell["conditions"]["api"] == api
-    facts = json.loads((folder / "cells" / cell["cell"] / "cell.json").read_text())
-    assert facts["request"]["api"] == api
-    path = folder / f"probe-{label}.json"
-    mismatches = [one for one in json.loads(path.read_text())["findings"] if one["holds"] is False]
-    assert mismatches == []
+    assert folder.read_json(f"cells/{cell['cell']}/cell.json")["request"]["api"] == api
+    findings = folder.read_json(f"probe-{label}.json")["findings"]
+    assert [one for one in findings if one["holds"] is False] == []
 
 
 @OF_SOME
 def test_lengths_that_cannot_be_forced_are_a_condition(runs, pairs):
-    summary, _ = runs(pairs)
-    assert len(summary["cells"]) == len(pairs)
-    for cell in summary["cells"]:
+    found, _ = runs(pairs)
+    assert len(found["cells"]) == len(pairs)
+    for cell in found["cells"]:
         forced = cell["conditions"]["exact_output"]["forced"]
         expected = "messages" not in cell["label"] and cell["label"] != "sglang@responses"
         assert forced == expected, cell["label"]
@@ -85,10 +74,10 @@ def test_lengths_that_cannot_be_forced_are_a_condition(runs, pairs):
 
 @OF_SOME
 def test_a_length_that_an_api_cannot_force_is_a_warning(runs, pairs):
-    summary, _ = runs(pairs)
+    found, _ = runs(pairs)
     warned = {
         warning["text"].partition(":")[0]
-        for warning in summary["warnings"]
+        for warning in found["warnings"]
         if warning["code"] == "free-lengths"
     }
     assert warned == {
@@ -103,8 +92,7 @@ def test_apis_are_compared_with_verdicts(tmp_path):
         *("run", *LOAD, "--launch", "simulate", "--backends", "vllm", "--api", "chat,responses"),
         *("--repeats", "3"),
     )
-    (folder,) = (tmp_path / "results").iterdir()
-    found = json.loads((folder / "summary.json").read_text())["comparison"]
+    found = summary(tmp_path)["comparison"]
     assert {(finding["a"], finding["b"]) for finding in found} == {("vllm", "vllm@responses")}
     (ttft,) = [finding for finding in found if finding["metric"] == "ttft_ms.p50"]
     assert ttft["verdict"] != "not comparable", ttft["why"]
@@ -140,15 +128,12 @@ ALL = ("--launch", "simulate", "--backends", "vllm", "--api", ",".join(APIS), "-
 
 def cells(here):
     """By API."""
-    (folder,) = (here / "results").iterdir()
-    found = json.loads((folder / "summary.json").read_text())["cells"]
-    return {cell["conditions"]["api"]: cell for cell in found}
+    return {cell["conditions"]["api"]: cell for cell in summary(here)["cells"]}
 
 
 def prompts(here):
     """By label: turn and prompt tokens of each request, in order."""
-    (path,) = (here / "results").iterdir()
-    folder, found = RunFolder(path), {}
+    folder, found = RunFolder(run_folder(here)), {}
     for cell in folder.read_json("summary.json")["cells"]:
         records, facts = folder.read_cell(cell["cell"])
         rows, turns = records.requests, folder.read_requested(facts).numbers["turn"]

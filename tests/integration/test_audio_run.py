@@ -1,23 +1,17 @@
 """Whole runs of recordings against the scripted server, whose time for a second of audio is known."""
 
-import json
 from statistics import median
 
 import pytest
 
 from harness.mockserver.process import running
-from tests.integration.scripted import bench_in
+from tests.integration.scripted import bench_in, only_cell, summary
 
 LOAD = (
     "--concurrency", "1", "--set", "load.min_seconds=0", "--set", "verdict.cool_down_s=0", "--set",
     "load.warmup_requests=1", "--no-report",
 )  # fmt: skip
 AUDIO = ("run", "--scenario", "audio-in", "--set", "prompts.seconds=[0.5,1,2]")
-
-
-def summary_of(here):
-    (folder,) = (here / "results").iterdir()
-    return json.loads((folder / "summary.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +22,12 @@ def transcribed(tmp_path_factory):
         here, *AUDIO, "--backends", "truth,faster-whisper", "--launch", "simulate", *LOAD, "--requests", "9",
         "--repeats", "3", "--no-probe",
     )  # fmt: skip
-    return summary_of(here), done.stdout
+    return summary(here), done.stdout
 
 
 def test_recordings_are_answered_whole_and_no_tokens_are_counted(transcribed):
-    summary, shown = transcribed
-    for cell in summary["cells"]:
+    found, shown = transcribed
+    for cell in found["cells"]:
         assert cell["requests"]["outcomes"] == {"ok": 9}
         assert cell["audio_s_per_s"] == pytest.approx(3.5 / 3 * cell["requests_per_s"], rel=0.2)
         assert cell["real_time_factor"]["p50"] >= 0.02  # 20 ms of each second, and the first 20 ms
@@ -47,11 +41,11 @@ def test_recordings_are_answered_whole_and_no_tokens_are_counted(transcribed):
 
 
 def test_the_verdict_is_on_seconds_of_audio_and_on_whole_answers(transcribed):
-    summary, _ = transcribed
-    verdicts = {one["metric"]: one["verdict"] for one in summary["comparison"]}
+    found, _ = transcribed
+    verdicts = {one["metric"]: one["verdict"] for one in found["comparison"]}
     assert verdicts.keys() == {"audio_s_per_s", "e2e_ms.p50", "real_time_factor.p50"}
     assert "not comparable" not in verdicts.values()
-    assert summary["agreement"] is None
+    assert found["agreement"] is None
 
 
 @pytest.mark.long
@@ -63,7 +57,7 @@ def test_the_printed_factor_is_that_of_the_servers_own_ledger(tmp_path):
             "--repeats", "1", "--no-probe",
         )  # fmt: skip
         ledger = server.truth()["records"]
-    (cell,) = summary_of(tmp_path)["cells"]
+    cell = only_cell(tmp_path)
     measured = [one for one in ledger if one["path"] == "/v1/audio/transcriptions"][-24:]
     factors = [(one["write_ns"][0] - one["received_ns"]) / 1e6 / one["audio_ms"] for one in measured]
     assert sorted({one["audio_ms"] for one in measured}) == [500, 1000, 2000]
@@ -79,7 +73,7 @@ def test_what_is_no_transcript_is_a_failure(tmp_path, fault, outcome):
         tmp_path, *AUDIO, "--backends", "truth", "--launch", "simulate", *LOAD, "--requests", "6",
         "--repeats", "1", "--no-probe", "--simulate-fault", f"truth@transcriptions={fault}", code=4,
     )  # fmt: skip
-    (cell,) = summary_of(tmp_path)["cells"]
+    cell = only_cell(tmp_path)
     assert cell["requests"]["outcomes"].keys() == {"ok", outcome}
 
 

@@ -13,7 +13,7 @@ import pytest
 from harness.host import paths
 from harness.mockserver.process import running
 from tests.integration.gateway import ALIAS, HEADER_KEY, QUERY_KEY, gateway, make_certificates
-from tests.integration.scripted import bench, bench_here, command
+from tests.integration.scripted import MEASURED, bench, bench_here, command, run_folder, summary
 
 STRANGER = {"client_cert": "stranger.pem", "client_key": "stranger.key"}
 KEY = "sk-bearer-0123456789abcdef"
@@ -23,7 +23,6 @@ LOAD = (
     *("--output-tokens", "8", "--input-tokens", "32", "--set", "load.warmup_requests=2"),
     *("--set", "verdict.cool_down_s=0"),
 )
-MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
 
 
 @pytest.fixture(scope="module")
@@ -107,16 +106,14 @@ def test_a_whole_run_leaves_no_secret_anywhere(here, folder, front):
         **SECRETS,
     )
     assert code in MEASURED, said.decode()
-    (run,) = Path("results").iterdir()
-    summary = json.loads((run / "summary.json").read_text())
-    assert summary["cells"][0]["requests"]["outcomes"] == {"ok": 12}
+    assert summary()["cells"][0]["requests"]["outcomes"] == {"ok": 12}
     assert any(b"harness.load" in line for line in lines)  # workers were seen
     left = [path.read_bytes() for path in Path().rglob("*") if path.is_file()]
     assert len(left) > 10
     for secret in SECRETS.values():
         for form in spellings(secret):
             assert not any(form in one for one in (said, *lines, *left)), form
-    assert json.loads((run / "manifest.json").read_text())["options"]["headers"] == [
+    assert json.loads((run_folder() / "manifest.json").read_text())["options"]["headers"] == [
         "X-Gateway-Key=ENV:TEAM_KEY",
         "X-Session-Id=chat-{session}",
     ]
@@ -190,6 +187,4 @@ def test_each_backend_has_its_own_key_and_name(here, folder, front):
             code=MEASURED,
             **SECRETS,
         )
-    (run,) = Path("results").iterdir()
-    cells = json.loads((run / "summary.json").read_text())["cells"]
-    assert [cell["requests"]["outcomes"] for cell in cells] == [{"ok": 12}, {"ok": 12}]
+    assert [cell["requests"]["outcomes"] for cell in summary()["cells"]] == [{"ok": 12}, {"ok": 12}]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.integration.scripted import bench, bench_here, define, summary
+from tests.integration.scripted import MEASURED, bench, bench_here, define, only_cell
 from tests.long import others_long
 
 IMAGE_MS, IMAGE_TOKENS = 150, 32
@@ -17,16 +17,11 @@ def engine(name, *more, image_ms=IMAGE_MS, ttft_ms=20, gap_ms=2):
     file.write_text(file.read_text() + counters)
 
 
-def run(*more, code=(0, 4), by=bench):
+def run(*more, code=MEASURED, by=bench):
     small = ("--requests", "15", "--set", "load.warmup_requests=10", "--output-tokens", "4")
     what = ("--scenario", "images-in", "--backends", "one", "--no-probe", "--no-report", "--repeats", "1")
     sizes = ("--set", 'images.sizes=["64x64"]', "--set", "images.distinct=2")
     return by("run", *what, *small, "--input-tokens", "16", *sizes, *more, code=code)
-
-
-def only_cell():
-    (cell,) = summary()["cells"]
-    return cell
 
 
 @pytest.mark.parametrize(("send", "api"), list(others_long(WAYS, lambda *way: way in OFTEN)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.integration.scripted import bench, define, summary
+from tests.integration.scripted import MEASURED, bench, define, only_cell
 
 SLOTS, SWAP_MS = 2, 200
 LORA = '[lora]\nrequest = { model = "{adapter}" }\n'
@@ -15,15 +15,10 @@ def engine(name, *more, lora=LORA):
     file.write_text(text.replace("[dialect]", f"{lora}[dialect]"))
 
 
-def run(backends, *more, code=(0, 4)):
+def run(backends, *more, code=MEASURED):
     small = ("--requests", "24", "--output-tokens", "4", "--input-tokens", "16", "--concurrency", "1")
     what = ("--scenario", "lora-mix", "--backends", backends, "--no-probe", "--no-report", "--repeats", "1")
     return bench("run", *what, *small, *more, code=code)
-
-
-def only_cell():
-    (cell,) = summary()["cells"]
-    return cell
 
 
 @pytest.mark.long

@@ -17,10 +17,9 @@ from harness.mockserver import running
 from harness.spec.backend_refs import load_backend
 from harness.store import RunFolder
 from tests.integration.load_server import serve
-from tests.integration.scripted import bench, run_folder, summary
+from tests.integration.scripted import MEASURED, bench, only_cell, run_folder, summary
 from tests.integration.test_load_sessions import MS, echo, job, messages
 
-MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
 SIZE = ("--scenario", "fixed-length", "--input-tokens", "64", "--output-tokens", "8", "--no-probe")
 WARM = ("--set", "load.warmup_requests=2")
 SLOW_MS, QUICK_MS = 240, 60
@@ -54,11 +53,6 @@ def joined(*servers):
     return "+".join(server.url for server in servers)
 
 
-def the_cell():
-    (cell,) = summary()["cells"]
-    return cell
-
-
 def requests_of_cell():
     run = RunFolder(run_folder())
     (name,) = run.cells()
@@ -69,7 +63,7 @@ def requests_of_cell():
 @pytest.mark.time
 def test_round_robin_is_even_and_each_url_has_the_time_of_its_server(here, pair):
     done = measure(f"vllm={joined(*pair)}", requests=80, report=True)
-    cell, servers = the_cell(), {server.url: server for server in pair}
+    cell, servers = only_cell(), {server.url: server for server in pair}
     assert cell["replicas"]["balance"] == "round-robin"
     for part in cell["replicas"]["urls"]:
         records = ledger(servers[part["url"]])
@@ -95,7 +89,7 @@ def test_round_robin_is_even_and_each_url_has_the_time_of_its_server(here, pair)
 
 def test_least_outstanding_spares_the_slow_server(here, pair):
     done = measure(f"vllm={joined(*pair)}", "--balance", "least-outstanding", requests=40)
-    quick, slow = the_cell()["replicas"]["urls"]
+    quick, slow = only_cell()["replicas"]["urls"]
     assert quick["requests"] + slow["requests"] == 40
     # Two in flight at each: the quick one ends about three times as many.
     assert 2 * slow["requests"] < quick["requests"]
@@ -135,7 +129,7 @@ def test_a_url_that_answers_nothing_is_named(here):
     broken = running(dialect="vllm", ttft_ms=QUICK_MS, gap_ms=5, fault=["503:at=2:times=100000"])
     with running(dialect="vllm", ttft_ms=QUICK_MS, gap_ms=5) as well, broken as dead:
         done = measure(f"vllm={joined(well, dead)}", code=4)
-    cell = the_cell()
+    cell = only_cell()
     assert {"replica-failed", "failed-requests"} <= {reason["code"] for reason in cell["validity"]["reasons"]}
     words = " ".join(done.stdout.split())
     assert f"replica-failed, {dead.url}: 0 of 8 requests answered" in words
@@ -165,7 +159,7 @@ def test_counters_are_summed_over_the_urls_given(here, pair):
     one, other = pair
     more = ("--metrics-url", f"{one.url}/metrics", "--metrics-url", f"vllm={other.url}")
     measure(f"vllm={one.url}", *more)
-    cell, rows = the_cell(), requests_of_cell()
+    cell, rows = only_cell(), requests_of_cell()
     assert cell["server"]["output_tokens"] == 8 * len(rows)
     run = RunFolder(run_folder())
     series = run.read_telemetry(run.cells()[0]).series
@@ -204,8 +198,4 @@ def test_metrics_that_cannot_be_read_are_named_and_not_summed_without(here, pair
 def test_the_short_form_takes_replicas(here, pair):
     done = bench(joined(*pair), "--minutes", "0.2", "--no-report", code=MEASURED)
     assert f"--backends vllm={joined(*pair)}" in done.stdout
-    assert len(the_cell_urls()) == 2
-
-
-def the_cell_urls():
-    return summary()["cells"][0]["replicas"]["urls"]
+    assert len(summary()["cells"][0]["replicas"]["urls"]) == 2

@@ -4,7 +4,7 @@ import pytest
 
 from harness.mockserver import running
 from tests.integration.router import in_roles, router
-from tests.integration.scripted import bench, bench_here, summary
+from tests.integration.scripted import MEASURED, bench, bench_here, only_cell
 
 PREFILL_MS, DECODE_MS, TRANSFER_MS, GAP_MS = 120, 40, 60, 4
 INPUT, OUTPUT = 64, 8
@@ -29,14 +29,9 @@ def words(url, *places, requests):
     return ("run", "--backends", f"vllm={url}", *load, "--no-probe", "--no-report", "-v", *size, *where)
 
 
-def the_cell():
-    (cell,) = summary()["cells"]
-    return cell
-
-
 def test_what_each_role_did_is_never_added_up(here, pools):
-    bench(*words(*pools, requests=8), code=(0, 4))
-    cell = the_cell()
+    bench(*words(*pools, requests=8), code=MEASURED)
+    cell = only_cell()
     prefill, decode = cell["roles"]["of"]["prefill"], cell["roles"]["of"]["decode"]
     sent = cell["requests"]["ok"] + cell["requests"]["warmup"]
     assert (prefill["output_tokens"], decode["output_tokens"]) == (sent, sent * OUTPUT)
@@ -52,8 +47,8 @@ def test_what_each_role_did_is_never_added_up(here, pools):
 @pytest.mark.long
 @pytest.mark.time
 def test_the_first_token_is_split_with_the_transfer_inside(here, pools):
-    done = bench(*words(*pools, requests=24), code=(0, 4))
-    split = the_cell()["roles"]["ttft_split"]
+    done = bench(*words(*pools, requests=24), code=MEASURED)
+    split = only_cell()["roles"]["ttft_split"]
     assert split["prefill_ms"] == pytest.approx(PREFILL_MS, abs=10)
     assert split["decode_ms"] == pytest.approx(DECODE_MS + TRANSFER_MS, abs=10)
     assert split["transfer_ms"] == pytest.approx(TRANSFER_MS)

@@ -1,11 +1,9 @@
 """`bench run` as a person calls it, on the scripted server: what is printed, stored and returned."""
 
 import json
-import os
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from pathlib import Path
 from urllib.request import urlopen
@@ -19,17 +17,19 @@ from tests.integration.conftest import inside
 from tests.integration.scripted import (
     REPORTED,
     SMALL,
+    begin,
     bench,
     bench_here,
     bench_in,
-    command,
     define,
+    only_cell,
     run_folder,
     striking,
     summary,
 )
 from tests.long import others_long
 from tests.schemas import fault
+from tests.waiting import until
 
 ONCE = ("--repeats", "1", "--set", "verdict.cool_down_s=0")
 FEW = (*SMALL, "--requests", "8")
@@ -84,10 +84,8 @@ def test_two_backends_are_measured_on_the_same_bytes(here):
 
 
 def test_a_report_is_rebuilt_from_a_copied_folder(calm_run, tmp_path):
-    (run,) = (calm_run[0] / "results").iterdir()
-    first = json.loads((run / "summary.json").read_text())
-    elsewhere = tmp_path / "elsewhere"
-    shutil.copytree(run, elsewhere)
+    first, elsewhere = summary(calm_run[0]), tmp_path / "elsewhere"
+    shutil.copytree(run_folder(calm_run[0]), elsewhere)
     for derived in ("summary.json", "report.html", "table.txt"):
         (elsewhere / derived).unlink()
     bench("report", str(elsewhere), pictures=True)
@@ -97,12 +95,11 @@ def test_a_report_is_rebuilt_from_a_copied_folder(calm_run, tmp_path):
     assert list((elsewhere / "plots").glob("*.svg"))
 
 
-def test_json_is_one_document_on_stdout(calm_run, monkeypatch):
-    monkeypatch.chdir(calm_run[0])
+def test_json_is_one_document_on_stdout(calm_run):
     printed = json.loads(calm_run[1])
     assert fault(printed, "concluded") is None
     assert printed.pop("conclusion")["next_steps"]
-    assert printed == summary()
+    assert printed == summary(calm_run[0])
 
 
 def test_an_open_loop_keeps_its_schedule(here):
@@ -230,9 +227,7 @@ def test_a_mistake_is_one_line_with_code_2(here, arguments, what, hint):
 
 
 def test_a_taken_port_is_named(here):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = bench(
             "run", "--scenario", "fixed-length", "--backends", "calm", "--engine-set", f"port={port}", code=3
@@ -317,9 +312,7 @@ def failed(tmp_path_factory):
         code=4,
         ttft_ms=100,
     )
-    (run,) = (here / "results").iterdir()
-    (cell,) = json.loads((run / "summary.json").read_text())["cells"]
-    return cell
+    return only_cell(here)
 
 
 @pytest.mark.parametrize("outcome", FAILURES)
@@ -331,11 +324,9 @@ def test_failures_are_counted_by_kind(failed, outcome):
 
 
 def reach(process, when):
-    deadline = time.monotonic() + 60
-    while not when():
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
+    """It must not end before."""
+    until(lambda: when() or process.poll() is not None, "what is waited for")
+    assert process.poll() is None
 
 
 def interrupt(process, when, number=signal.SIGINT):
@@ -354,25 +345,13 @@ def answers_of(label, outcome="complete"):
     return 0
 
 
-def children(pid):
-    listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    return [
-        line for line in listing.splitlines() if "harness truth" in line and str(pid) not in line.split()[0]
-    ]
-
-
 @pytest.mark.parametrize(
     "number", list(others_long([signal.SIGINT, signal.SIGTERM], lambda number: number == signal.SIGINT))
 )
 def test_an_interruption_under_load_keeps_what_was_measured_and_the_run_is_resumed(here, number):
     define("other", ttft_ms=TTFT_MS)
     more = ("--repeats", "1", *SMALL, "--requests", "64")
-    process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "calm,other", *more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = begin("run", "--scenario", "fixed-length", "--backends", "calm,other", *more)
     # Seconds before the end, for a busy machine takes some to say so.
     reach(process, lambda: answers_of("calm") >= 1)
     run = run_folder().name
@@ -410,11 +389,7 @@ def test_an_interruption_under_load_keeps_what_was_measured_and_the_run_is_resum
 
 @pytest.mark.long
 def test_a_run_under_way_is_not_resumed_and_a_killed_one_is(here):
-    process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "calm", "--repeats", "2", *FEW),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = begin("run", "--scenario", "fixed-length", "--backends", "calm", "--repeats", "2", *FEW)
     reach(process, lambda: list(Path("results").glob("*/cells/000-*/cell.json")))
     process.send_signal(signal.SIGSTOP)
     try:
@@ -423,7 +398,7 @@ def test_a_run_under_way_is_not_resumed_and_a_killed_one_is(here):
         assert "running" in bench_here("list", "runs").stdout
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     assert "killed" in bench_here("list", "runs").stdout
     bench("resume", run)
     assert [cell["cell"] for cell in summary()["cells"]] == ["000-calm-c8-r0", "001-calm-c8-r1"]
@@ -431,12 +406,7 @@ def test_a_run_under_way_is_not_resumed_and_a_killed_one_is(here):
 
 def test_an_interruption_while_the_engine_starts(here):
     define("slow-start", "--fault", "loading:for=60")
-    process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "slow-start", *SMALL),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = begin("run", "--scenario", "fixed-length", "--backends", "slow-start", *SMALL)
     logs = Path("results").glob
     _out, err = interrupt(
         process, lambda: any(path.stat().st_size for path in logs("*/logs/*.log")), signal.SIGTERM
@@ -474,13 +444,8 @@ def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch
         assert not Path("results").exists(), "a run that cannot be leaves no folder"
         (here / "tmp").mkdir()
         before = set(Path("/proc").glob("[0-9]*"))
-        process = subprocess.Popen(
-            command("run", *backends, *SMALL, "--api-key-env", "MY_KEY"),
-            env={**os.environ, "MY_KEY": "sk-very-secret", "TMPDIR": str(here / "tmp")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        given = {"MY_KEY": "sk-very-secret", "TMPDIR": str(here / "tmp")}
+        process = begin("run", *backends, *SMALL, "--api-key-env", "MY_KEY", **given)
         seen = set()
         while process.poll() is None:
             seen |= seen_with_key(b"sk-very-secret", here / "tmp", process.pid, before)
@@ -518,12 +483,7 @@ def seen_with_key(key, tmp, bench, before):
 @pytest.mark.long
 def test_an_interruption_before_the_first_request_that_counts_measures_nothing(here):
     define("dumb", "--fault", "stall:at=1:times=8:for=100")  # the warm-up does not end
-    process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "dumb", *SMALL),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = begin("run", "--scenario", "fixed-length", "--backends", "dumb", *SMALL)
     _out, err = interrupt(process, lambda: answers_of("dumb", "open") == 8)
     assert process.returncode == 130, err
     assert "interrupted, not measured" in err
