@@ -155,9 +155,8 @@ def _check_compose(definition: Backend, where: str) -> None:
 
 def _check_start(definition: Backend, where: str) -> None:
     """Raises SpecError unless bench can provide weights for what it starts, and knows its version."""
-    startable = definition.process or definition.process_cuda or definition.compose
     form = definition.backend.weights
-    if startable and form not in (*PROVIDED, "none"):
+    if definition.starts and form not in (*PROVIDED, "none"):
         raise SpecError(
             f"bench has no weights in the form '{form}'",
             where=f"{where}:backend.weights",

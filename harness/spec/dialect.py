@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from harness.apis import API_NAMES, APIS, ApiName
 from harness.errors import SpecError
-from harness.spec.strict import nearest
+from harness.spec.strict import check_known, nearest
 from harness.spec.template import placeholders
 
 Fields = dict[str, object]
@@ -166,10 +166,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
 def check_dialect(dialect: Dialect, where: str) -> None:
     """Raises SpecError for an unknown API, or a placeholder that has no value in its table."""
     for name in dialect.apis:
-        if name not in API_NAMES[1:]:
-            raise SpecError(
-                f"unknown API '{name}'", where=f"{where}:dialect.apis", hint=nearest(name, API_NAMES[1:])
-            )
+        check_known(name, API_NAMES[1:], f"{where}:dialect.apis", "API")
     _check_templates(dialect, f"{where}:dialect")
     for name in dialect.api_names[1:]:
         _check_templates(with_api(dialect, name), f"{where}:dialect.apis.{name}")

@@ -1,6 +1,6 @@
 """backends/models.toml: a logical model and what each engine needs to serve it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -9,7 +9,7 @@ from harness.apis import Gives
 from harness.errors import SpecError
 from harness.host import paths
 from harness.spec import files
-from harness.spec.strict import build, nearest
+from harness.spec.strict import build, check_known, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +106,16 @@ def _loaded(text: str, where: str) -> Models:
 def parse_models(table: Mapping[str, object], where: str) -> Models:
     """Raises SpecError for a model or a track that others are made of and that is not there."""
     models = build(Models, table, where)
-    _check_known(models.default, models.models, f"{where}:default")
+    check_known(models.default, models.models, f"{where}:default", "model")
     for name, model in models.models.items():
         for track_name, track in model.tracks.items():
             key_path = f"{where}:models.{name}.tracks.{track_name}"
             for way, key in (("random", "vocabulary"), ("random_head", "body"), ("random_vision", "text")):
                 if drawn := getattr(track, way):
-                    _check_known(getattr(drawn, key), models.models, f"{key_path}.{way}.{key}")
+                    check_known(getattr(drawn, key), models.models, f"{key_path}.{way}.{key}", "model")
             if track.convert_from:
                 others_here = model.tracks.keys() - {track_name}
-                _check_known(track.convert_from, others_here, f"{key_path}.convert_from", "track")
+                check_known(track.convert_from, others_here, f"{key_path}.convert_from", "track")
         for track_name in model.tracks:
             _check_origin(model, track_name, f"{where}:models.{name}.tracks.{track_name}.convert_from")
     return models
@@ -131,11 +131,6 @@ def _check_origin(model: Model, name: str, where: str) -> None:
         raise SpecError(f"is made of itself: {chain}", where=where, hint="one track needs weights of its own")
 
 
-def _check_known(name: str, known: Collection[str], where: str, what: str = "model") -> None:
-    if name not in known:
-        raise SpecError(f"unknown {what} '{name}'", where=where, hint=nearest(name, known))
-
-
 def choose_model(name: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
     """Picks the model `name`, or without one the first that `gives` this or takes images.
 
@@ -148,8 +143,7 @@ def choose_model(name: str | None, gives: str = "text", *, images: bool = False)
         if model.gives == gives and (model.images if images else gives != "text")
     ]
     chosen = next(iter(fitting), known.default) if name is None else name
-    if chosen not in known.models:
-        raise SpecError(f"unknown model '{chosen}'", where="--model", hint=nearest(chosen, known.models))
+    check_known(chosen, known.models, "--model", "model")
     if images and not known.models[chosen].images:
         hint = f"--model {' or '.join(fitting)}, or the folder of one that does"
         raise SpecError(f"'{chosen}' takes no images", where="--model", hint=hint)

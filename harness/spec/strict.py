@@ -9,7 +9,7 @@ import dataclasses
 import difflib
 import json
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -47,6 +47,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         more = f" and {len(names) - SUGGESTED} more" if len(names) > SUGGESTED else ""
         parts.append(f"known: {', '.join(names[:SUGGESTED])}{more}")
     return " ".join(parts) or None
+
+
+def check_known(name: str, known: Collection[str], where: str, what: str) -> None:
+    """Raises SpecError for a name that does not exist."""
+    if name not in known:
+        raise SpecError(f"unknown {what} '{name}'", where=where, hint=nearest(name, known))
 
 
 def as_written(value: object) -> str:

@@ -9,7 +9,7 @@ from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, be
 from harness.model.choices import BetweenRepeats
 from harness.model.metric_table import of_class, root_of
 from harness.spec.scenario.limits import LONGEST_S, MOST_REPEATS, at_most, not_negative, positive
-from harness.spec.strict import nearest
+from harness.spec.strict import check_known, nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
 SloTable = Mapping[str, Mapping[str, float]]
@@ -83,10 +83,7 @@ def check_classes(verdict: Verdict, known: Collection[str], where: str, hint: st
 def check_slo(slo: SloTable, where: str, *, text: bool = True) -> None:
     """Raises SpecError. Without `text`, answers are vectors, scores or transcripts, which have no tokens."""
     for measure, limits in slo.items():
-        if measure not in SLO_METRICS:
-            raise SpecError(
-                f"unknown latency '{measure}'", where=f"{where}.{measure}", hint=nearest(measure, SLO_METRICS)
-            )
+        check_known(measure, SLO_METRICS, f"{where}.{measure}", "latency")
         if not text and METRICS[measure].of_text:
             raise SpecError("is of generated text, which these answers are not", where=f"{where}.{measure}")
         for share, limit_ms in limits.items():
