@@ -17,7 +17,7 @@ from harness.spec.scenario.rules import check_rules
 from harness.spec.scenario.synthetic import Audio, FixedLength, Mix, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_classes, check_slo, check_verdict
-from harness.spec.strict import UnknownKeyError, as_written, build, nearest, require_known
+from harness.spec.strict import UnknownKeyError, as_written, build, check_known, nearest, require_known
 
 Profile = Literal["gpu", "cpu"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -144,6 +144,8 @@ def load_scenario(
         )
     path = files.locate("workloads", name)
     table = with_profile(files.read_toml(path), profile, str(path))
+    header = table.get("scenario")
+    files.check_name("workloads", path, header.get("name") if isinstance(header, Mapping) else None)
     for dotted, value in (overrides or {}).items():
         table = files.override(table, dotted, value)
     try:
@@ -179,10 +181,7 @@ def with_profile(table: Mapping[str, object], profile: Profile, where: str) -> d
     if not isinstance(profiles, Mapping):
         raise SpecError("must be a table", where=f"{where}:profiles")
     for name in profiles:
-        if name not in PROFILES:
-            raise SpecError(
-                f"unknown profile '{name}'", where=f"{where}:profiles", hint=nearest(name, PROFILES)
-            )
+        check_known(name, PROFILES, f"{where}:profiles", "profile")
     rest = {key: value for key, value in table.items() if key != "profiles"}
     chosen = profiles.get(profile, {})
     if not isinstance(chosen, Mapping):

@@ -3,7 +3,8 @@ import tomllib
 
 import pytest
 
-from harness.errors import SpecError
+from harness.cli.main import main
+from harness.errors import ExitCode, SpecError
 from harness.host import paths
 from harness.spec import files
 from harness.spec.scenario import FixedLength, load_scenario, parse_scenario
@@ -168,9 +169,9 @@ def test_a_file_that_is_not_toml_or_not_there(tmp_path):
 def test_definitions_beside_the_working_directory_override_the_shipped(tmp_path, monkeypatch):
     folder = tmp_path / "workloads"
     folder.mkdir()
-    (folder / "mine.toml").write_text(SCENARIO)
+    (folder / "rag.toml").write_text(SCENARIO.replace('"x"', '"rag"'))
     monkeypatch.chdir(tmp_path)
-    assert load_scenario("mine").name == "x"
+    assert load_scenario("rag").scenario.purpose == "a test"
     assert "shared-prefix" in paths.definitions("workloads")
 
 
@@ -195,6 +196,21 @@ def test_the_data_folders_hold_no_python():
 @pytest.mark.parametrize("name", sorted(paths.definitions("workloads")))
 def test_every_shipped_scenario_is_named_like_its_file(name):
     assert load_scenario(name).name == name
+
+
+def test_a_scenario_that_is_found_by_one_name_and_has_another_is_refused(tmp_path, monkeypatch, capsys):
+    """A copy of rag.toml in ./workloads/. Elsewhere its path names it, and --set may name a variation."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "workloads").mkdir()
+    for place in ("workloads/mine.toml", "copy.toml"):
+        (tmp_path / place).write_text(paths.definitions("workloads")["rag"].read_text())
+    for name in ("mine", "workloads/mine.toml"):
+        with pytest.raises(SpecError, match=r"mine\.toml: calls itself 'rag', and is found as 'mine'"):
+            load_scenario(name)
+    assert main(["validate", "workloads/mine.toml"]) == ExitCode.USAGE
+    assert "calls itself 'rag'" in capsys.readouterr().err
+    assert load_scenario("copy.toml").name == "rag"
+    assert load_scenario("rag", {"scenario.name": "longer"}).name == "longer"
 
 
 @pytest.mark.parametrize(

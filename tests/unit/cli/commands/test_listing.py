@@ -65,6 +65,7 @@ def test_the_loads_of_a_scenario_are_as_they_were_given(capsys, tmp_path, monkey
     shipped = definitions("workloads")["soak"].read_text(encoding="utf-8")
     (tmp_path / "workloads").mkdir()
     mine = tmp_path / "workloads" / "mine.toml"
+    shipped = shipped.replace('"soak"', '"mine"', 1)
     mine.write_text(shipped.replace("rate = [1]", "rate = [1000.25, 1000.254]"), encoding="utf-8")
     rows = {row["name"]: row for row in json.loads(listed(capsys, "scenarios", "--json"))["scenarios"]}
     assert rows["mine"]["load"] == "rate 1000.25,1000.254/s"
