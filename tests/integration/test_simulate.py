@@ -15,7 +15,9 @@ from harness.host import paths
 from harness.spec.backend import Process
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, Track
-from tests.integration.scripted import bench_in
+from harness.store import RunFolder
+from tests.integration.scripted import bench_in, run_folder
+from tests.integration.scripted import summary as summary_of
 from tests.long import others_long
 
 EIGHT = ("vllm", "sglang", "tgi", "llamacpp", "ollama", "lmdeploy", "tensorrt-llm", "aphrodite")
@@ -48,13 +50,12 @@ def matrix(tmp_path_factory, engines):
         *("--simulate-fault", f"{OVERLOADED}=503:at={AMID}:times=3"),
         code=3,  # one was not measured at all
     )
-    (folder,) = (here / "results").iterdir()
-    return folder, done
+    return RunFolder(run_folder(here)), done
 
 
 @pytest.fixture(scope="module")
 def summary(matrix):
-    return json.loads((matrix[0] / "summary.json").read_text())
+    return summary_of(matrix[0].path.parents[1])
 
 
 def test_the_others_complete(summary, engines):
@@ -82,8 +83,7 @@ def test_an_engine_that_dies_in_a_cell_ends_that_cell_only(matrix, summary):
     assert 0 < cell["requests"]["ok"] < REQUESTS
     assert "Not enough memory to handle" in matrix[1].stderr  # the end of its log
     assert "engine-died" in matrix[1].stdout
-    report = (matrix[0] / "report.html").read_text()
-    assert "engine-died" in report
+    assert "engine-died" in (matrix[0].path / "report.html").read_text()
 
 
 def test_an_engine_that_was_overloaded_for_a_while_keeps_what_it_answered(summary):
@@ -101,14 +101,14 @@ def test_every_output_says_that_it_is_simulated(matrix, summary):
     assert all(cell["simulated"] for cell in summary["cells"])
     assert done.stdout.startswith("SIMULATED")
     for name in ("table.txt", "table.md", "report.html"):
-        assert "SIMULATED" in (folder / name).read_text(), name
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert {entry["launch"]["mode"] for entry in manifest["backends"].values()} == {"simulate"}
+        assert "SIMULATED" in (folder.path / name).read_text(), name
+    backends = folder.read_json("manifest.json")["backends"]
+    assert {entry["launch"]["mode"] for entry in backends.values()} == {"simulate"}
 
 
 def test_engines_tell_what_their_definitions_ask_of_them(matrix, summary):
-    manifest = json.loads((matrix[0] / "manifest.json").read_text())
-    engines = {label: entry["engine"] for label, entry in manifest["backends"].items()}
+    backends = matrix[0].read_json("manifest.json")["backends"]
+    engines = {label: entry["engine"] for label, entry in backends.items()}
     assert engines["llamacpp"]["info"]["total_slots"] == 8
     assert engines["ollama"]["info"]["models"]
     assert engines["vllm"]["server_version"].endswith("+simulated")

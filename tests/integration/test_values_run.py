@@ -1,30 +1,18 @@
 """Whole runs of embeddings and rerank against the scripted server: from the wire to the verdict."""
 
-import json
 from contextlib import contextmanager
 
 import pytest
 
 from harness.mockserver.process import running
 from tests.integration.conftest import inside
-from tests.integration.scripted import bench_in, define, striking
+from tests.integration.scripted import MEASURED, bench_in, define, only_cell, striking, summary
 
 LOAD = (
-    "--requests",
-    "30",
-    "--concurrency",
-    "2",
-    "--set",
-    "load.min_seconds=0",
-    "--set",
-    "verdict.cool_down_s=0",
+    *("--requests", "30", "--concurrency", "2"),
+    *("--set", "load.min_seconds=0", "--set", "verdict.cool_down_s=0"),
 )
 SIMULATED = ("--launch", "simulate", "--agreement", "--no-report")
-
-
-def summary_of(here):
-    (folder,) = (here / "results").iterdir()
-    return json.loads((folder / "summary.json").read_text())
 
 
 @contextmanager
@@ -48,12 +36,12 @@ def embedded(tmp_path_factory):
             "--requests", "16", "--agreement", "--no-probe", "--no-report",
             "--set", "prompts.items=4", "--set", "prompts.item_tokens=32",
         )  # fmt: skip
-    return summary_of(here), done.stdout
+    return summary(here), done.stdout
 
 
 def test_items_are_counted_and_tokens_of_text_are_not(embedded):
-    summary, _ = embedded
-    for cell in summary["cells"]:
+    found, _ = embedded
+    for cell in found["cells"]:
         assert cell["requests"]["outcomes"] == {"ok": 16}
         assert cell["items_per_s"] == pytest.approx(4 * cell["requests_per_s"])
         # Each text has 32 tokens and one on either side.
@@ -66,10 +54,10 @@ def test_items_are_counted_and_tokens_of_text_are_not(embedded):
 
 
 def test_the_vectors_agree_and_the_verdict_is_about_items(embedded):
-    summary, shown = embedded
-    assert all(pair["alike"] for pair in summary["agreement"]["values"]["pairs"])
-    assert len(summary["agreement"]["values"]["pairs"]) == 3
-    (first,) = [one for one in summary["comparison"] if one["metric"] == "items_per_s"]
+    found, shown = embedded
+    assert all(pair["alike"] for pair in found["agreement"]["values"]["pairs"])
+    assert len(found["agreement"]["values"]["pairs"]) == 3
+    (first,) = [one for one in found["comparison"] if one["metric"] == "items_per_s"]
     assert first["verdict"] != "not comparable", first["why"]
     assert "items" in shown
     assert "TTFT" not in shown.split("verdict")[0]
@@ -80,12 +68,12 @@ def test_the_vectors_agree_and_the_verdict_is_about_items(embedded):
 def test_values_of_another_model_refuse_the_verdict(tmp_path, scenario, api):
     done = bench_in(
         tmp_path, "run", "--scenario", scenario, "--backends", "vllm,llamacpp", *SIMULATED, *LOAD,
-        "--repeats", "1", "--simulate-fault", f"llamacpp@{api}=wrong-values", code=(0, 4),
+        "--repeats", "1", "--simulate-fault", f"llamacpp@{api}=wrong-values", code=MEASURED,
     )  # fmt: skip
     assert f"answers disagree: vllm@{api} and llamacpp@{api}:" in " ".join(done.stdout.split())
-    summary = summary_of(tmp_path)
-    assert {one["verdict"] for one in summary["comparison"]} == {"not comparable"}
-    assert any(one["code"] == "answers-differ" for one in summary["warnings"])
+    found = summary(tmp_path)
+    assert {one["verdict"] for one in found["comparison"]} == {"not comparable"}
+    assert any(one["code"] == "answers-differ" for one in found["warnings"])
 
 
 # Outcome -> fault, the rarer first: of two faults the first strikes.
@@ -110,7 +98,7 @@ def failing(tmp_path_factory):
             here, "run", "--scenario", "embed-queries", "--backends", ",".join(FAULTS), *LOAD,
             "--repeats", "1", "--no-probe", "--no-report", code=4,
         )  # fmt: skip
-    return {cell["label"].partition("@")[0]: cell for cell in summary_of(here)["cells"]}
+    return {cell["label"].partition("@")[0]: cell for cell in summary(here)["cells"]}
 
 
 @pytest.mark.parametrize(("name", "outcomes"), FAULTS.items())
@@ -125,22 +113,13 @@ def test_dimensions_that_a_server_ignores_are_a_failure(tmp_path):
         tmp_path, "run", "--scenario", "embed-queries", "--backends", "llamacpp", "--launch", "simulate",
         *LOAD, "--no-probe", "--no-report", "--set", "request.dimensions=64", code=4,
     )  # fmt: skip
-    (cell,) = summary_of(tmp_path)["cells"]
-    assert cell["requests"]["outcomes"] == {"malformed": 30}
+    assert only_cell(tmp_path)["requests"]["outcomes"] == {"malformed": 30}
 
 
 def test_a_server_without_embeddings_is_one_line(tmp_path):
     with running(ttft_ms=1, gap_ms=1, dialect="ollama") as server:
-        done = bench_in(
-            tmp_path,
-            "run",
-            "--scenario",
-            "embed-queries",
-            "--backends",
-            f"openai={server.url}",
-            *LOAD,
-            code=3,
-        )
+        what = ("--scenario", "embed-queries", "--backends", f"openai={server.url}")
+        done = bench_in(tmp_path, "run", *what, *LOAD, code=3)
     assert "no Embeddings API: POST /v1/embeddings answered 404" in done.stderr
 
 
