@@ -21,29 +21,42 @@ def engine_changes(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
     `cells`: with what the manifest says of them. A fact that a cell has not kept is not compared.
     """
     for label in dict.fromkeys(cell.label for cell in cells):
-        facts = [(cell, _facts(cell)) for cell in cells if cell.label == label]
-        differences = []
-        for name in dict.fromkeys(name for _, found in facts for name in found):
-            values = [(cell, found[name]) for cell, found in facts if name in found]
-            groups = _groups(values, exact=name in _BUILD)
-            if len(groups) > 1:
-                differences.append(f"{name} {', '.join(_words(group, groups) for group in groups)}")
-        if differences:
-            text = f"{label} changed during the run: {'; '.join(differences)}"
+        if text := _changes(label, [(cell, _facts(cell)) for cell in cells if cell.label == label]):
             yield ENGINE_CHANGED.warning(text, backend=label)
+
+
+def other_builds(label: str, cells: Sequence[CellResult]) -> str:
+    """What changed, where these cells are of several versions, models, images or weights; else ""."""
+    return _changes(label, [(cell, _build(cell)) for cell in cells])
+
+
+def _changes(label: str, facts: Sequence[tuple[CellResult, dict[str, str]]]) -> str:
+    differences = []
+    for name in dict.fromkeys(name for _, found in facts for name in found):
+        values = [(cell, found[name]) for cell, found in facts if name in found]
+        groups = _groups(values, exact=name in _BUILD)
+        if len(groups) > 1:
+            differences.append(f"{name} {', '.join(_words(group, groups) for group in groups)}")
+    return f"{label} changed during the run: {'; '.join(differences)}" if differences else ""
 
 
 _Group = list[tuple[CellResult, str]]  # cells with one value
 
 
+def _build(cell: CellResult) -> dict[str, str]:
+    """Returns what says which engine it is, as far as it is known, by title."""
+    engine = known(cell.conditions.engine)
+    own = (engine.served_name, engine.image_digest, engine.weights_sha256) if engine else ()
+    return {title: value for title, value in zip(_BUILD, (cell.engine_version, *own), strict=False) if value}
+
+
 def _facts(cell: CellResult) -> dict[str, str]:
-    """Returns the facts that are known, by title."""
-    conditions, engine = cell.conditions, known(cell.conditions.engine)
-    if engine is None:
-        return {"engine version": cell.engine_version} if cell.engine_version else {}
-    build = (cell.engine_version, engine.served_name, engine.image_digest, engine.weights_sha256)
+    """Returns the same with the settings that the engine reported, where the cell has kept these."""
+    conditions = cell.conditions
+    if known(conditions.engine) is None:
+        return _build(cell)
     return {
-        **{title: value for title, value in zip(_BUILD, build, strict=True) if value},
+        **_build(cell),
         **{_TITLES[code]: value for code, value in conditions.settings.items()},
         **{name.removeprefix("info "): value for name, value in (conditions.unclassified or {}).items()},
     }

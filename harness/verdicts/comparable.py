@@ -6,6 +6,7 @@ from typing import NamedTuple
 from harness.conditions import unequal
 from harness.model import CellResult, Unequal
 from harness.model.metric_table import root_of
+from harness.validity.engine_changed import other_builds
 from harness.verdicts.evidence import ALL, RATES, TIMES, UNDER_LOAD, kind_of, state_of, unsteady
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
@@ -62,6 +63,8 @@ def _conditions(
     for difference in differences:
         if difference.matters:
             yield from ((metric, difference.text) for metric in difference.metrics or (ALL,))
+    for changed in filter(None, (other_builds(side.label, side.cells) for side in (a, b))):
+        yield ALL, changed
     if refused:  # the last one of a key stays, and this one says what differs in words
         yield ALL, refused
 

@@ -251,6 +251,17 @@ def test_all_of_one_before_all_of_the_other_is_refused():
     assert one.ratio is not None
 
 
+def test_repeats_of_two_versions_are_refused():
+    """Half of them may be of a faster engine: their mean is no engine's."""
+    a, b = cells("a", 110), cells("b", 100, noise=-NOISE)
+    a[3:] = [changed(made, engine_version="b11550") for made in a[3:]]
+    one = judged(a, b)
+    assert one.verdict == "not comparable"
+    assert one.why == "a changed during the run: engine version b11549 (r0, r1, r2), b11550 (r3, r4)"
+    assert judged(b, a).why == one.why
+    assert judged(a, b, replace(ONE, forced=True)).verdict == "slower"
+
+
 def test_a_null_percentile_says_why():
     reason = "16 samples; p90 needs 29"
     rules = Rules(primary="ttft_ms.p90", metrics=("ttft_ms.p90",))
