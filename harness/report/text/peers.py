@@ -27,7 +27,11 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
         shown += (pair for row in by_label.values() for pair in row)
         yield ""
         yield point_words(group.point)
-        yield from _blocks({label: row for label, row in by_label.items() if row}, tool, width)
+        if any(by_label.values()):
+            yield from _blocks({label: row for label, row in by_label.items() if row}, tool, width)
+        else:
+            usable = any(row.usable for row in group.rows)
+            yield "no answer has text, whose times are compared" if usable else "nothing valid was measured"
     yield ""
     if any(pair.here is not None and pair.there is not None for pair in shown):
         yield from _why(tool, {pair.measure for pair in shown if pair.differs}, width)
@@ -40,9 +44,6 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
 
 def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iterator[str]:
     """Two columns per backend; as many backends next to each other as fit."""
-    if not by_label:
-        yield "nothing valid was measured"
-        return
     names = [pair.name for pair in next(iter(by_label.values()))]
     first, labels = max(map(len, names)), list(by_label)
     cut = short_names(by_label, min(LABEL_LIMIT, width - first - GAP))

@@ -58,6 +58,13 @@ def test_of_a_run_without_a_valid_cell_nothing_is_compared():
     assert text.endswith("nothing valid was measured\n\nNo figure is known of both: nothing was compared.\n")
 
 
+def test_answers_without_text_are_not_called_invalid():
+    """Vectors, for one: no other tool's definition is of them."""
+    text = terminal(summary(vectors := cell("vllm")), TOOLS["vllm"], {vectors.cell: View((), {})}, 80)
+    assert "no answer has text, whose times are compared\n\nNo figure is known of both" in text
+    assert "nothing valid" not in text
+
+
 def test_a_long_name_is_cut_to_what_the_figures_leave():
     named = cell("http://some-gateway.example.internal:8000/v1")
     views = {named.cell: View((*FIGURES, Figure("E2E of an answer", "p99", "ms", "e2e_ms.p99", 66.0)), {})}
