@@ -7,13 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.cli.display.output import agreed, can_ask, page_width
+from harness.cli.display.output import agreed, can_ask, fitted
 from harness.conditions import Key
 from harness.conditions.ahead import Ahead, foreseen
 from harness.engines.speak.dialect import unsupported_fields
 from harness.engines.start.command import configured, facts_ahead
 from harness.errors import SpecError
-from harness.model.lines import wrap
 from harness.report.findings.verdict_words import refusal_sentence
 from harness.run.setup.prepare import Prepared
 from harness.spec.backend import Backend, Value
@@ -105,7 +104,7 @@ def confirm(prepared: Prepared, *, anyway: bool) -> None:
     hint = _hint(found)
     if can_ask():
         for line in (WHAT, *(f"  {refusal.sentence}" for refusal in found), f"hint: {hint}"):
-            print(*wrap(line, page_width(80), subsequent_indent="    "), sep="\n", file=sys.stderr)
+            print(fitted(line), file=sys.stderr)
         if agreed("measure them all the same?"):
             return
         raise SpecError("nothing was downloaded or started", where="bench run")

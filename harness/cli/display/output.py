@@ -57,11 +57,14 @@ def agreed(question: str) -> bool:
 
 
 def print_error(error: BenchError) -> None:
-    text = _readable(f"error: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
-    if sys.stderr.isatty():
-        text = wrapped(text, page_width(size_of(sys.stderr)[0]))
+    text = fitted(_readable(f"error: {error}" + (f"\nhint: {error.hint}" if error.hint else "")))
     red, plain = ("\x1b[31m", "\x1b[0m") if wants_color(sys.stderr) else ("", "")
     print(text.replace("error:", f"{red}error:{plain}", 1), file=sys.stderr)
+
+
+def fitted(text: str) -> str:
+    """What is for standard error, wrapped where that is a terminal."""
+    return wrapped(text, page_width(size_of(sys.stderr)[0])) if sys.stderr.isatty() else text
 
 
 def _readable(text: str) -> str:
