@@ -29,7 +29,7 @@ ROWS = 8  # of backends
 LABEL = 30
 MARKS = {"VALID": "●", "SUSPECT": "◐", "INVALID": "✕"}  # distinguished by shape, not by colour
 NOW = "▸"
-_COMMAND = re.compile(r"`[^`\n]+`|--[\w-]+ (?=\S)")
+_WHOLE = re.compile(r"`[^`\n]+`|--[\w-]+ (?=\S)|\d (?=[a-z])")
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
@@ -142,10 +142,10 @@ def size_of(stream: TextIO) -> tuple[int, int]:
 
 def wrapped(text: str, width: int) -> str:
     """Wraps between words, each line below its own beginning. A command, a flag with its value and a path
-    stay whole so that they can be copied.
+    stay whole so that they can be copied, and a number next to what it counts.
     """
     lines = []
-    for line in _COMMAND.sub(lambda found: found[0].replace(" ", NO_BREAK), text).splitlines():
+    for line in _WHOLE.sub(lambda found: found[0].replace(" ", NO_BREAK), text).splitlines():
         indent = min(len(line) - len(line.lstrip()), width // 4) + 2
         lines += wrap(line, width, subsequent_indent=" " * indent, break_long_words=False) or [""]
     return "\n".join(lines)

@@ -205,3 +205,11 @@ def test_engines_that_a_run_would_install_are_named_with_their_sizes(here, monke
 def test_a_scripted_server_needs_nothing_installed(here, monkeypatch, capsys):
     monkeypatch.setenv("BENCH_CACHE", str(here / "cache"))
     assert not any("installed first" in line for line in planned(capsys))
+
+
+def test_rows_that_are_wider_than_the_terminal_go_on_below_their_beginning(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = planned(capsys, "--concurrency", "4", "--requests", "40", "-v")
+    row = next(index for index, line in enumerate(lines) if line.startswith("  000-llamacpp"))
+    assert lines[row : row + 2] == ["  000-llamacpp-c4-r0  4 in flight       ?", "    40 requests"]
+    assert max(map(len, lines)) <= 50
