@@ -40,7 +40,8 @@ def headline(summary: Summary) -> str:
     who = listing(names) if len(names) <= NAMED else counted(len(names), "backend")
     model = f", {summary.model.title}" if summary.model else ""
     each = " each" if len(names) > 1 else ""
-    return plain(f"{summary.scenario}{model}: {who or 'no backend'}, {repeats_words(summary)}{each}")
+    what = f"{who}, {repeats_words(summary)}{each}" if names else "nothing measured"
+    return plain(f"{summary.scenario}{model}: {what}")
 
 
 def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:

@@ -53,9 +53,10 @@ def _more_tables(summary: Summary) -> Iterator[Table]:
 
 
 def headline(summary: Summary, spread: str) -> str:
-    count = repeats(summary)
+    count, names = repeats(summary), labels(summary)
     pooled = f"; median of {repeats_words(summary)}, {spread}" if count > 1 else ""
-    return plain(f"{summary.scenario}: {counted(len(labels(summary)), 'backend')}{pooled}")
+    what = counted(len(names), "backend") if names else "nothing measured"
+    return plain(f"{summary.scenario}: {what}{pooled}")
 
 
 def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:

@@ -411,3 +411,9 @@ def test_an_engine_that_changed_is_listed_with_every_version_that_was_measured()
     found = terminal(summary(*cells, cell("sglang", engine_version="0.5")), 200, color=False)
     assert "vllm: llama.cpp 0.32.0 and 0.33.0, gguf-q4_1" in found
     assert "sglang: llama.cpp 0.5, gguf-q4_1" in found
+
+
+def test_of_a_run_without_a_cell_nothing_is_counted():
+    first, *_ = terminal(summary(), 200, color=False).splitlines()
+    assert first.endswith(": nothing measured")
+    assert screen(summary(), 200, color=False).splitlines()[0].endswith(": nothing measured")
