@@ -134,10 +134,11 @@ def _speed(progress: "Progress", ttft_ms: Iterable[float]) -> Iterator[str]:
 
 
 def size_of(stream: TextIO) -> tuple[int, int]:
-    """Columns and lines of a terminal."""
-    with suppress(OSError):  # the terminal may be gone
-        return os.get_terminal_size(stream.fileno())
-    return 80, 24
+    """Columns and lines of a terminal, which may be gone, or not know them."""
+    columns = lines = 0
+    with suppress(OSError):
+        columns, lines = os.get_terminal_size(stream.fileno())
+    return columns or 80, lines or 24
 
 
 def wrapped(text: str, width: int) -> str:

@@ -1,12 +1,14 @@
 """The view on a terminal, drawn on a small screen that understands what it writes."""
 
 import io
+import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from harness.cli.display.live import BARS, REDRAW_S, LiveView, frame, sparkline
+from harness.cli.display.live import BARS, REDRAW_S, LiveView, frame, size_of, sparkline
 from harness.cli.display.output import PlainLines
 from harness.cli.display.progress import State
 from harness.load.job import Progress
@@ -223,3 +225,8 @@ def test_a_log_gets_a_line_when_something_begins_and_every_ten_seconds(capsys):
         "[  12.0s] loading (12 s)",
         "[  12.0s] done",
     ]
+
+
+def test_a_terminal_that_does_not_know_its_size_has_the_usual_one(monkeypatch):
+    monkeypatch.setattr(os, "get_terminal_size", lambda _descriptor: (0, 0))
+    assert size_of(SimpleNamespace(fileno=lambda: 2)) == (80, 24)
