@@ -117,12 +117,17 @@ class Course:
 
     def says(self, found: Found) -> str:
         last = len(self.values)
-        since = f"from {self.starts_ns[found.shape.start] / 1e9:.1f} s"
-        until = f" to {self.starts_ns[found.shape.stop] / 1e9:.1f} s" if found.shape.stop < last else " on"
+        since = f"from {_seconds(self.starts_ns[found.shape.start])} s"
+        until = f" to {_seconds(self.starts_ns[found.shape.stop])} s" if found.shape.stop < last else " on"
         verb = "changes by" if found.shape.sloped else "differs by"
         size = f"{'-' if found.change < 0 else '+'}{percent_apart(abs(found.change), _limit(found.form))}%"
         whole = "" if self.logarithmic else " of the mean"
         return f"{found.form}: {self.label} {verb} {size}{whole} {since}{until}"
+
+
+def _seconds(time_ns: int) -> str:
+    """Tenths, and two digits below one second: a short cell is over within tenths."""
+    return f"{time_ns / 1e9:.1f}" if time_ns >= 1e9 else f"{time_ns / 1e9:.2g}"
 
 
 def _limit(form: Form) -> float:

@@ -63,6 +63,15 @@ def test_a_change_does_not_read_as_the_limit_that_it_exceeds(factors, text):
 
 
 @pytest.mark.parametrize(
+    ("batch_s", "text"), [(0.004, "from 0 s to 0.024 s"), (0.13, "from 0 s to 0.78 s"), (2, "to 12.0 s")]
+)
+def test_the_times_of_a_short_cell_are_not_all_zero(batch_s, text):
+    values = np.log(level(0, 6, 0.8))
+    made = Course("x", "X", np.arange(len(values)) * int(batch_s * 1e9), values)
+    assert made.says(made.find()).endswith(text)
+
+
+@pytest.mark.parametrize(
     ("factors", "form", "change"),
     [
         (level(0, 6, 1.6), "ramp", 0.6),
