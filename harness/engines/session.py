@@ -1,10 +1,12 @@
 """One engine from start to stop: the only way the rest of the harness gets at one."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from harness.engines.check.shim_cost import shim_us_per_token
@@ -31,6 +33,7 @@ from harness.engines.start.started import EngineFacts, ProcessHandle
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host.access import Access
 from harness.host.address import origin_of
+from harness.model.numbers import ALIKE
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
 
@@ -97,18 +100,29 @@ class EngineSession(Server):
             result = result if other.done else ResetResult(False, f"{server.base_url}: {other.how}")
         return result
 
+    def reported(self) -> EngineFacts:
+        """Version and settings that the server reports; where replicas differ, those of each: `1.0 + 2.0`."""
+        infos = [server.info() for server in self.replicas]
+        keys = dict.fromkeys(key for info in infos for key in info)
+        return {
+            "server_version": _of_all([server.version() for server in self.replicas]),
+            "info": {key: _of_all([info.get(key) for info in infos]) for key in keys},
+        }
+
     def look_again(self) -> None:
-        """Reads again what a running server reports of itself: another may have taken its place.
+        """Reads again what running servers report of themselves: others may have taken their places.
 
         Requests go on with the name of the model that they began with.
         """
         if self.started_here:
             return
         with suppress(SetupError):  # one that does not answer fails its requests, which says more
-            self.facts = {**self.facts, "server_version": self.version(), "info": self.info()}
-            names = [] if self._named else self.model_names()
-            if names and self.facts["served_name"] not in names:
-                self.facts = {**self.facts, "served_name": names[0]}
+            self.facts = {**self.facts, **self.reported()}
+            if not self._named:
+                listed = [server.model_names() for server in self.replicas]
+                name = self.served_name
+                models = [name if name in names else names[0] for names in listed if names]
+                self.facts["served_name"] = _of_all(models or [name])
 
     def exited(self, *, suspected: bool = False) -> str | None:
         """None while the engine lives, or when it is not ours; else one sentence.
@@ -270,10 +284,22 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> Eng
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,
         "served_name": session.served_name,
-        "server_version": session.version(),
-        "info": session.info(),
+        **session.reported(),
         "prefix_cache": dataclasses.asdict(ref.definition.prefix_cache),
     }
+
+
+def _of_all(facts: Sequence[Any]) -> Any:
+    """The fact that every replica reports, numbers about the same; else what each reports."""
+    first, *others = facts
+    if all(fact == first or _about(fact, first) for fact in others):
+        return first
+    return " + ".join("unknown" if fact is None else str(fact) for fact in facts)
+
+
+def _about(first: Any, second: Any) -> bool:
+    numbers = isinstance(first, int | float) and isinstance(second, int | float)
+    return numbers and math.isclose(first, second, rel_tol=ALIKE)
 
 
 def _shim_us_per_token(definition: Backend, say: Say, label: str) -> float | None:

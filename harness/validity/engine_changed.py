@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from harness.conditions import TABLE
 from harness.model import CellResult, RunWarning, known
+from harness.model.numbers import ALIKE
 from harness.untrusted import one_line
 from harness.validity.notices import ENGINE_CHANGED
 
-ALIKE = 0.05  # relative difference of a number that is let pass: a KV cache is sized by what memory is free
 _TITLES = {key.code: key.title for key in TABLE}
 _BUILD = ("engine version", "model", "image digest", "weights SHA-256")  # compared as texts
 _MOST_CHARS = 80  # of a value

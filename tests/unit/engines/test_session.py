@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.engines.session import EngineSession, _access_for
+from harness.engines.speak.server import Server
 from harness.errors import SetupError
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import load_backend
@@ -43,6 +44,34 @@ def test_a_running_server_is_asked_again_what_it_is(monkeypatch, given, names, m
     server.look_again()
     found = {"served_name": model, "server_version": "2", "info": {"size": 7}, "base_url": "http://h:1"}
     assert (server.facts, server.served_name) == (found, "llama")
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        ((["llama"], "1", {"kv": 990, "lora": True}), ("llama", "1", {"kv": 1000, "lora": True})),
+        (
+            (["qwen"], "2", {"kv": 500}),
+            ("llama + qwen", "1 + 2", {"kv": "1000 + 500", "lora": "True + unknown"}),
+        ),
+        (
+            ([], None, {"kv": 1000, "lora": False}),
+            ("llama", "1 + unknown", {"kv": 1000, "lora": "True + False"}),
+        ),
+    ],
+)
+def test_every_replica_is_asked_again_what_it_is(monkeypatch, second, found):
+    """A cache is sized by what memory is free, so that two are rarely equal."""
+    other = Server(load_backend("vllm"), "http://h:2", "llama")
+    first = EngineSession(load_backend("vllm"), "http://h:1", "", others=[other])
+    first.served_name = "llama"
+    own = ["llama"], "1", {"kv": 1000, "lora": True}
+    for server, (names, version, info) in ((first, own), (other, second)):
+        monkeypatch.setattr(server, "model_names", lambda names=names: names)
+        monkeypatch.setattr(server, "version", lambda version=version: version)
+        monkeypatch.setattr(server, "info", lambda info=info: info)
+    first.look_again()
+    assert (first.facts["served_name"], first.facts["server_version"], first.facts["info"]) == found
 
 
 def test_a_running_server_that_is_silent_is_what_it_was(monkeypatch):
