@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 GIB = 1 << 30  # bytes
-# Relative difference of two numbers of an engine that is let pass: a KV cache is sized by what memory is free.
+# Relative difference of two numbers of an engine that is let pass: the memory that is free sizes a KV cache.
 ALIKE = 0.05
 _SAME = 1e-7  # a difference that arithmetic makes
 
