@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.errors import SpecError
 from harness.report.html.several import page
 from harness.verdicts.baseline import compare_runs
 from tests.factories.documents import changed
@@ -43,5 +44,15 @@ def test_an_engine_that_changed_has_every_version_in_the_list_of_runs():
         changed(first, engine_version="0.32.0"),
         *(changed(one, engine_version="0.33.0") for one in others),
     ]
+    other = cells("sglang", 100)  # of one version: the runs can be compared
+    runs = [drawn("base", 20, [*made, *other]), drawn("newest", 21, [*cells("vllm", 100), *other])]
+    assert "vllm 0.32.0, vllm 0.33.0, sglang b11549<" in page(runs, compare_runs(runs))
+
+
+def test_runs_whose_only_backend_changed_cannot_be_compared():
+    first, *others = cells("vllm", 100)
+    made = [first, *(changed(one, engine_version="0.33.0") for one in others)]
     runs = [drawn("base", 20, made), drawn("newest", 21, cells("vllm", 100))]
-    assert "vllm 0.32.0, vllm 0.33.0<" in page(runs, compare_runs(runs))
+    why = r"the baseline changed during the run: engine version b11549 \(r0\), 0\.33\.0"
+    with pytest.raises(SpecError, match=why):
+        page(runs, compare_runs(runs))
