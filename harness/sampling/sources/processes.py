@@ -104,8 +104,8 @@ class Tree:
         self.look()
         cpus: set[int] = set()
         for pid in self.processes:
-            with suppress(OSError):  # it ended
-                for task in Path(f"/proc/{pid}/task").iterdir():
+            for task in Path(f"/proc/{pid}/task").glob("*"):
+                with suppress(OSError):  # it ended
                     cpus |= os.sched_getaffinity(int(task.name))
         return len(cpus) if 0 < len(cpus) < (psutil.cpu_count() or 0) else None
 

@@ -157,6 +157,22 @@ def test_the_cpus_that_any_thread_of_the_engine_may_run_on_are_its_limit(host, m
     assert "cpu_quotas" not in opened().about
 
 
+def test_a_thread_that_ended_hides_no_cpu_of_the_others(host, monkeypatch):
+    bound = {200: {0}, 202: {1}, 204: {2}, 206: {3}}
+    for thread in range(201, 208):
+        (host.proc / f"{ENGINE}/task/{thread}").mkdir()
+
+    def affinity(thread):
+        if thread in bound:
+            return bound[thread]
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "sched_getaffinity", affinity)
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 16)
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: None)
+    assert opened().about["cpu_quotas"] == {"server": 4}
+
+
 PARTNER = 500
 
 
