@@ -12,7 +12,7 @@ _LEFT_OUT = (
     "facts", "attach", "variants", "process_cuda", "backend.title", "backend.licence", "backend.homepage",
     "backend.bias", "backend.note", "backend.status", "server.loading", "server.failures", "engine.tunable",
     "process.not_run", "process.install.size_mb", "image.cuda.note", "image.rocm.note", "image.cpu.note",
-    "prefix_cache.note", "dialect.apis",
+    "metrics.note", "metrics.json.note", "prefix_cache.note", "dialect.apis",
 )  # fmt: skip
 
 

@@ -192,6 +192,7 @@ def test_a_better_sentence_leaves_a_definition_what_it_is():
 
 
 INSTALLED = BACKEND + '[process.install]\nrequirements = ["x==1"]\nsize_mb = 127\n' + CONTAINER
+INSTALLED += '[metrics]\npath = "/metrics"\n[metrics.json]\npath = "/stats"\n'
 
 
 @pytest.mark.parametrize(
@@ -205,6 +206,8 @@ INSTALLED = BACKEND + '[process.install]\nrequirements = ["x==1"]\nsize_mb = 127
         ("[engine.values]", "[engine.tunable]\nsize = [3, 9]\n[engine.values]"),
         ("[prefix_cache]", '[prefix_cache]\nnote = "n"'),
         ("[image.cpu]", '[image.cpu]\nnote = "n"'),
+        ("[metrics]", '[metrics]\nnote = "n"'),
+        ("[metrics.json]", '[metrics.json]\nnote = "n"'),
         ("[variants.bare]", '[variants.loud]\ndescription = "d"\nargs = ["--loud"]\n[variants.bare]'),
         ("[engine.values]", '[[server.failures]]\npattern = "p"\nhint = "h"\n[engine.values]'),
     ],
