@@ -17,7 +17,6 @@ from harness.engines.start.containers.service import VOLUME_PREFIX
 from harness.host import paths
 from tests.compose import images
 
-HERE = Path(__file__).parent
 SMALL = ["--concurrency", "2", "--requests", "8", "--output-tokens", "4", "--repeats", "1"]
 SMALL += ["--set", "load.start=together", "--set", "load.warmup_requests=2"]
 SMALL += ["--no-agreement", "--no-probe"]

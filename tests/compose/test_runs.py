@@ -187,19 +187,10 @@ def test_no_docker_is_one_clear_error(bench, env, message):
 
 
 def test_a_port_that_is_taken_is_named_with_its_owner(bench, llamacpp):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = bench(
-            *RUN,
-            "--backends",
-            "llamacpp",
-            "--engine-set",
-            f"port={port}",
-            code=3,
-            BENCH_IMAGE_LLAMACPP=llamacpp,
-        )
+        what = ("--backends", "llamacpp", "--engine-set", f"port={port}")
+        done = bench(*RUN, *what, code=3, BENCH_IMAGE_LLAMACPP=llamacpp)
     assert f"port {port} is taken by " in done.stderr
 
 

@@ -26,14 +26,8 @@ def tool():
         ignored = shutil.ignore_patterns("__pycache__")
         for name in ("harness", "workloads", "backends", "compose"):
             shutil.copytree(paths.CHECKOUT / name, context / name, ignore=ignored)
-        for name in (
-            "Dockerfile",
-            ".dockerignore",
-            "pyproject.toml",
-            "hatch_build.py",
-            "README.md",
-            "LICENSE",
-        ):
+        built_from = "Dockerfile .dockerignore pyproject.toml hatch_build.py README.md LICENSE"
+        for name in built_from.split():
             shutil.copy(paths.CHECKOUT / name, context)
         shutil.copytree(wheels, context / "wheels")
         (pip,) = (context / "wheels").glob("pip-*.whl")
@@ -78,15 +72,9 @@ def test_it_measures_a_server_of_the_host_and_leaves_the_run_there(tool, tmp_pat
     quick = "--concurrency 2 --requests 6 --output-tokens 4 --no-probe --no-agreement --json".split()
     mounted = ["--network", "host", "--user", f"{os.getuid()}:{os.getgid()}", "--volume", f"{tmp_path}:/work"]
     with running(ttft_ms=50, gap_ms=5) as server:
+        backend = f"truth={server.url}"
         printed = run(
-            tool,
-            "run",
-            "--scenario",
-            "fixed-length",
-            "--backends",
-            f"truth={server.url}",
-            *quick,
-            options=mounted,
+            *(tool, "run", "--scenario", "fixed-length", "--backends", backend, *quick), options=mounted
         )
     summary = json.loads(printed)
     assert summary["cells"][0]["requests"]["ok"] == 6

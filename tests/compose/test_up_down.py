@@ -41,18 +41,8 @@ def test_a_second_up_is_refused_with_the_url_of_the_first(bench, up):
 
 def test_a_run_beside_it_says_so(bench, up, simulator):
     up()
-    done = bench(
-        "run",
-        "--scenario",
-        "shared-prefix",
-        "--backends",
-        "llamacpp",
-        "--launch",
-        "compose",
-        *SMALL,
-        code=(0, 4),
-        BENCH_IMAGE_LLAMACPP=simulator(),
-    )
+    what = ("--scenario", "shared-prefix", "--backends", "llamacpp", "--launch", "compose")
+    done = bench("run", *what, *SMALL, code=(0, 4), BENCH_IMAGE_LLAMACPP=simulator())
     assert "vllm, started with `bench up`, runs on this machine at the same time" in done.stderr
     assert len(docker("ps", "--quiet", "--filter", "label=llm-servebench.kept=yes").split()) == 1
 

@@ -25,14 +25,8 @@ def engine(name, reset="", more=""):
 def run(backend, state, *more):
     """The cells of one run; their validity is not looked at, for their answers are short."""
     small = (
-        "--set",
-        "prompts.turns=1",
-        "--set",
-        "prompts.prefix_tokens=256",
-        "--set",
-        "prompts.question_tokens=16",
-        "--requests",
-        "8",
+        *("--set", "prompts.turns=1", "--set", "prompts.prefix_tokens=256"),
+        *("--set", "prompts.question_tokens=16", "--requests", "8"),
     )
     load = ("--set", "load.warmup_requests=0", "--concurrency", "1,2", "--output-tokens", "2")
     what = ("--scenario", "shared-prefix", "--backends", backend, "--set", f"cache.state={state}")

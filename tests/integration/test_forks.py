@@ -24,17 +24,7 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "80"}
         ("--version",),
         ("list", "scenarios"),
         ("frobnicate",),
-        (
-            "run",
-            "--scenario",
-            "fixed-length",
-            "--backends",
-            "vllm",
-            "--launch",
-            "simulate",
-            "--dry-run",
-            "-v",
-        ),
+        ("run", *"--scenario fixed-length --backends vllm --launch simulate --dry-run -v".split()),
     ],
 )
 def test_it_is_as_a_fresh_interpreter(here, words):

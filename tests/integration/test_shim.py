@@ -17,15 +17,8 @@ from harness.engines.start.ports import free_port
 def url():
     """The shim before the scripted library, a token each millisecond."""
     port = free_port("127.0.0.1")
-    command = [
-        sys.executable,
-        str(shim_cost.SERVER),
-        "scripted",
-        "--port",
-        str(port),
-        "--max-model-len",
-        "64",
-    ]
+    words = ("scripted", "--port", str(port), "--max-model-len", "64")
+    command = [sys.executable, str(shim_cost.SERVER), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("bench's shim serves scripted")
         yield f"http://127.0.0.1:{port}"

@@ -21,17 +21,9 @@ def run(backend, *more, code=(0, 4)):
         "verdict.cool_down_s": 0,
     }
     settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
-    what = (
-        "--scenario",
-        "victim-probe",
-        "--backends",
-        backend,
-        "--no-probe",
-        "--no-report",
-        "--repeats",
-        "1",
-    )
-    return bench("run", *what, *settings, *more, code=code)
+    what = ("--scenario", "victim-probe", "--backends", backend)
+    brief = ("--no-probe", "--no-report", "--repeats", "1")
+    return bench("run", *what, *brief, *settings, *more, code=code)
 
 
 def engine(name, *more):

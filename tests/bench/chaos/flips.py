@@ -37,28 +37,10 @@ _KINDS = (  # a row each: what is in the folder, by the pattern of its path
     *("cells/*/telemetry.parquet", seal.FILE),
 )
 _RUN = (
-    *(
-        "run",
-        "--scenario",
-        "fixed-length",
-        "--backends",
-        "first,second",
-        "--repeats",
-        "1",
-        "--concurrency",
-        "4",
-    ),
-    *(
-        "--requests",
-        "24",
-        "--output-tokens",
-        "8",
-        "--no-report",
-        "--agreement",
-        "--set",
-        "verdict.cool_down_s=0",
-    ),
+    *("run", "--scenario", "fixed-length", "--backends", "first,second", "--repeats", "1"),
+    *("--concurrency", "4", "--requests", "24", "--output-tokens", "8", "--no-report", "--agreement"),
     *("--set", "load.warmup_requests=4", "--set", "load.min_answers=8", "--set", "load.min_seconds=0.1"),
+    *("--set", "verdict.cool_down_s=0"),
 )
 
 Said = tuple[int, str, str]  # exit code, results, all the words

@@ -28,14 +28,8 @@ def test_kept_turns_have_the_prompts_of_turns_that_are_sent_whole(tmp_path, back
     for kept in (True, False):
         here = tmp_path / str(kept)
         here.mkdir()
-        asked = (
-            "--requests",
-            "12",
-            "--output-tokens",
-            "8",
-            "--set",
-            f"request.kept_turns={str(kept).lower()}",
-        )
+        kept_turns = ("--set", f"request.kept_turns={str(kept).lower()}")
+        asked = ("--requests", "12", "--output-tokens", "8", *kept_turns)
         folder, cells = cells_of(here, "shared-prefix", [f"{backend}@responses"], *asked, *SHORT)
         (cell,) = cells.values()
         assert cell["requests"]["outcomes"] == {"ok": 12}
@@ -74,23 +68,14 @@ def test_constraints_hold_where_the_definition_says_so(tmp_path, entry, constrai
 
 
 def test_a_budget_ends_the_thought(tmp_path):
-    asked = (
-        "--requests",
-        "6",
-        "--concurrency",
-        "1",
-        "--output-tokens",
-        "64",
-        "--set",
-        "load.warmup_requests=1",
-    )
+    load = ("--requests", "6", "--concurrency", "1", "--output-tokens", "64")
     apis = ("chat", "responses", "messages")
     folder, cells = cells_of(
         tmp_path,
         "thinking",
         ["llamacpp@open-thinking"],
-        *asked,
-        *("--api", ",".join(apis), "--set", "request.thinking_budget=4"),
+        *load,
+        *("--api", ",".join(apis), "--set", "load.warmup_requests=1", "--set", "request.thinking_budget=4"),
     )
     for cell in cells.values():
         events = folder.read_cell(cell["cell"])[0].events

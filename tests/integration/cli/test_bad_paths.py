@@ -44,14 +44,8 @@ READING = {
     "prices": ["run", "--scenario", "fixed-length", "--backends", "truth", "--prices", "{}", "--dry-run"],
     "model": ["run", "--scenario", "fixed-length", "--backends", "llamacpp", "--model", "{}/", "--dry-run"],
     "model-file": [
-        "run",
-        "--scenario",
-        "fixed-length",
-        "--backends",
-        "llamacpp",
-        "--model",
-        "{}.gguf",
-        "--dry-run",
+        *("run", "--scenario", "fixed-length", "--backends", "llamacpp"),
+        *("--model", "{}.gguf", "--dry-run"),
     ],
 }
 WRITING = {
@@ -148,17 +142,8 @@ def test_a_manifest_of_any_content_is_one_error(text, somewhere, capsys):
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, "\ufeff", ""])
 def test_a_model_folder_of_any_content_is_one_error(text, somewhere, capsys):
     (somewhere / "empty-folder" / "config.json").write_text(text)
-    words = [
-        "run",
-        "--scenario",
-        "fixed-length",
-        "--backends",
-        "vllm",
-        "--model",
-        "empty-folder/",
-        "--dry-run",
-    ]
-    assert main(words) == ExitCode.USAGE
+    what = ("--scenario", "fixed-length", "--backends", "vllm", "--model", "empty-folder/", "--dry-run")
+    assert main(["run", *what]) == ExitCode.USAGE
     one_error(capsys)
 
 
