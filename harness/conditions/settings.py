@@ -37,10 +37,12 @@ def settings(manifest: Manifest, label: str, found: EngineFound | None = None) -
     """
     entry = manifest.backends.get(label) or BackendEntry()
     engine, backend = known(entry.engine) or {}, known(entry.backend) or ""
+    stated = {key.code: value for key in TABLE if (value := _stated(key, manifest, entry)) is not None}
     if found is not None:
         engine = {**engine, "info": found.info}
+        own = {"image-digest": found.image_digest, "weights-file": found.weights_sha256}
+        stated |= {code: value for code, value in own.items() if value is not None}
     raw = dict(_raw(engine))
-    stated = {key.code: value for key in TABLE if (value := _stated(key, manifest, entry)) is not None}
     return Settings(_said(raw, backend) | stated, raw)
 
 

@@ -39,7 +39,9 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     workload_sha256: Annotated[
         str | None, doc("SHA-256 of the first repeat's requests, before the engine's dialect.")
     ]
-    engine_version: Annotated[str | None, doc("Version by the engine or its package; null: not known.")]
+    engine_version: Annotated[
+        str | None, doc("Version by the engine or its package, or all that it had; null: not known.")
+    ]
     conditions: Annotated[
         dict[str, str] | UnsetType,
         doc("Engine, and conditions of the load that forbid a comparison where they differ, by code."),

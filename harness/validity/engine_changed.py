@@ -65,14 +65,15 @@ def _facts(cell: CellResult) -> dict[str, str]:
 def _groups(values: _Group, *, exact: bool) -> list[_Group]:
     groups: list[_Group] = []
     for cell, value in values:
-        group = next((group for group in groups if _alike(group[0][1], value, exact)), None)
+        group = next((group for group in groups if alike(group[0][1], value, exact)), None)
         if group is None:
             groups.append(group := [])
         group.append((cell, value))
     return groups
 
 
-def _alike(first: str, second: str, exact: bool) -> bool:
+def alike(first: str, second: str, exact: bool = False) -> bool:
+    """Whether two starts of one engine may report these, unless they are to be `exact`."""
     if first == second or exact:
         return first == second
     try:

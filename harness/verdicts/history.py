@@ -112,7 +112,8 @@ def _entry(
         label=key[0],
         load=key[1],
         workload_sha256=work,
-        engine_version=cells[0].engine_version,
+        engine_version=", ".join(dict.fromkeys(filter(None, (cell.engine_version for cell in cells))))
+        or None,
         conditions=dict(_conditions(manifest, cells)),
         invalid=sum(cell.invalid for cell in cells),
         failed=failed,

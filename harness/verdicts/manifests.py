@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from harness.conditions import (
     TABLE,
@@ -19,12 +20,14 @@ from harness.conditions import (
 from harness.model import BackendEntry, CellResult, Difference, Manifest, as_json, known
 from harness.model.conditions import NOT_GIVEN
 from harness.model.numbers import as_given
+from harness.validity.engine_changed import alike
 
 # What of a scenario its requests are made from, and what of that their hash does not depend on.
 _OF_REQUESTS = ("prompts", "text", "lora", "images")
 _OF_LOAD = {"load.requests", "load.warmup_requests", "load.start"}
 _NOT_HASHED = {"images.send", "images.place", "prompts.settle_s"}
 _GENERATOR = "prompts.generator"
+_Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
     A setting that only one side gives is one of them. A fact of the run or the machine that only one side
     knows is not, because older versions recorded fewer.
     """
-    first, second = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
+    first, second = _of_engines(baseline), _of_engines(new)
     by_key = {
         key.code: difference
         for key in TABLE
@@ -61,6 +64,26 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
         *_raw(baseline, new, first, second, by_key),
         *_of_scenario(baseline, new),
     ]
+
+
+def _of_engines(side: Side) -> Settings:
+    """The settings of all engines that the cells were measured on: `200000, 100000` where they changed."""
+    kept = {str(engine): engine for cell in side.cells if (engine := known(cell.conditions.engine))}
+    each = [settings(side.manifest, side.label, engine) for engine in kept.values() or (None,)]
+    together = Settings(_joined([one.known for one in each]), _joined([one.raw for one in each]))
+    if kept:
+        versions = [{"engine-version": cell.engine_version} for cell in side.cells if cell.engine_version]
+        together.known.update(_joined(versions, exact=True))
+    return together
+
+
+def _joined(each: Sequence[Mapping[_Name, str]], exact: bool = False) -> dict[_Name, str]:
+    joined: dict[_Name, list[str]] = {}
+    for name, value in chain.from_iterable(found.items() for found in each):
+        values = joined.setdefault(name, [])
+        if not any(alike(value, other, exact) for other in values):
+            values.append(value)
+    return {name: ", ".join(values) for name, values in joined.items()}
 
 
 def other_requests(baseline: Side, new: Side) -> str:

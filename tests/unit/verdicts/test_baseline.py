@@ -22,7 +22,7 @@ from harness.verdicts.manifests import Side, differences
 from tests.factories.documents import changed
 from tests.factories.documents import made as filled
 from tests.factories.runs import TWO, Engine, Shape, make_run
-from tests.factories.summaries import UNSTEADY, summary, verdict
+from tests.factories.summaries import UNSTEADY, cell, summary, verdict
 from tests.unit.verdicts.test_pairs import NOISE, cells
 
 
@@ -389,6 +389,26 @@ def test_flags_and_versions_are_told_and_do_not_decide():
         ("GPU driver: 570 | 575", False),
         ("flag --eager: given | not given", False),
         ("flag --new: not given | 1", False),
+    ]
+
+
+def test_what_differs_is_that_of_the_engines_that_cells_were_measured_on():
+    """The manifest has those of the last start. Sizes of a cache that are nearly one are shown once."""
+
+    def cell_of(repeat, version, tokens, digest):
+        info = {"max_total_num_tokens": tokens, "own": "x"}
+        found = {"served_name": "m", "image_digest": digest, "weights_sha256": None, "info": info}
+        return cell("vllm", repeat=repeat, engine_version=version, conditions={"engine": found})
+
+    info = {"max_total_num_tokens": 100_000, "own": "y"}
+    made = manifest(backends__vllm__engine={"package_version": "0.33", "info": info})
+    cells = [cell_of(0, "0.32", 200_000, "sha256:a"), cell_of(1, "0.32", 199_000, "sha256:a")]
+    changed = [*cells, cell_of(2, "0.33", 100_000, "sha256:b")]
+    found = differences(Side(made, "vllm", cells), Side(made, "vllm", changed))
+    assert [(one.text, one.matters) for one in found] == [
+        ("KV cache in tokens: 200000 | 200000, 100000", False),
+        ("engine version: 0.32 | 0.32, 0.33", False),
+        ("image digest: sha256:a | sha256:a, sha256:b", False),
     ]
 
 

@@ -60,6 +60,14 @@ def test_an_entry_is_a_backend_at_a_load():
     json.dumps(as_json(entry))
 
 
+def test_an_entry_has_every_version_that_its_cells_were_measured_on():
+    versions = ("1.0", None, "1.1", "1.0")
+    cells = [cell("vllm", repeat=n, engine_version=version) for n, version in enumerate(versions)]
+    rules = Rules(primary=METRIC, metrics=(METRIC,))
+    (entry,) = entries(made(Manifest), summary(*cells, **compare(cells, rules)._asdict()))
+    assert entry.engine_version == "1.0, 1.1"
+
+
 def test_a_quiet_history_has_no_drift():
     assert drifts(series(history(noisy([100.0] * 20)))) == []
 
