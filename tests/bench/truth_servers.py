@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.mockserver.process import running
-
-_PEM = Path(__file__).parents[1] / "integration" / "load_tls.pem"
+from tests.factories.sockets import PEM
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def serving(timing: Timing, core: int, binary: Path | None) -> Iterator[Served]:
     if binary is None or timing.tls:
         habits: dict[str, Any] = {"events_per_write": timing.burst} if timing.burst > 1 else {}
         if timing.tls:
-            habits["tls_pem"] = os.environ["SSL_CERT_FILE"] = str(_PEM)
+            habits["tls_pem"] = os.environ["SSL_CERT_FILE"] = str(PEM)
         with running(
             ttft_ms=timing.ttft_ms, gap_ms=timing.gap_ms, tokens=timing.tokens, precise=True, **habits
         ) as it:
@@ -59,17 +58,8 @@ def serving(timing: Timing, core: int, binary: Path | None) -> Iterator[Served]:
         return
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [
-        binary,
-        "--port",
-        port,
-        "--ttft-ms",
-        timing.ttft_ms,
-        "--gap-ms",
-        timing.gap_ms,
-        "--tokens",
-        timing.tokens,
-    ]
+    times = ("--ttft-ms", timing.ttft_ms, "--gap-ms", timing.gap_ms, "--tokens", timing.tokens)
+    command = [binary, "--port", port, *times]
     if not timing.gap_ms:
         command += ["--burst", timing.burst, "--no-writes"]
     process = subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL)

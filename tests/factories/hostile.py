@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tests.factories.sockets import accepting
+
 PIECE = b"x" * 65536
 _press = zlib.compressobj(9, zlib.DEFLATED, 31)
 _BOMB_START = _press.flush(zlib.Z_FULL_FLUSH)
@@ -67,10 +69,9 @@ HARMS: dict[str, Callable[[], Iterator[bytes]]] = {
 @contextmanager
 def serving(say: Callable[[bytes], Iterator[bytes]], *, stay: bool = True) -> Iterator[str]:
     """The base URL of a server that answers each connection's first request with `say(request head)`."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     over = threading.Event()
 
-    def talk(sock: socket.socket) -> None:
+    def talk(sock: socket.socket, _number: int) -> None:
         sock.settimeout(5)
         with sock:
             try:
@@ -89,20 +90,8 @@ def serving(say: Callable[[bytes], Iterator[bytes]], *, stay: bool = True) -> It
             except OSError:
                 return  # the client has had enough
 
-    def accept() -> None:
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=talk, args=(sock,), daemon=True).start()
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        over.set()
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(5)
+    with accepting(talk) as address:
+        try:
+            yield f"http://{address}"
+        finally:
+            over.set()

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import hpack
 
+from tests.factories.sockets import accepting, server_tls
+
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = (
     range(10)
 )
@@ -148,30 +150,12 @@ class Server:
 
     def __init__(self, script: Script, tls: ssl.SSLContext | None, over: threading.Event) -> None:
         self._script, self._tls, self._over = script, tls, over
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self._accepted, self._answered = 0, threading.Semaphore(script.times)
-        scheme = "http" if tls is None else "https"
-        self.url = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._answered = threading.Semaphore(script.times)
 
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            self._accepted += 1
-            threading.Thread(target=self._talk, args=(sock, self._accepted), daemon=True).start()
-
-    def _talk(self, sock: socket.socket, number: int) -> None:
+    def talk(self, sock: socket.socket, number: int) -> None:
         sock.settimeout(30)
         with suppress(OSError), ExitStack() as stack:
             stack.callback(sock.close)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 sock = stack.enter_context(self._tls.wrap_socket(sock, server_side=True))
             peer = Peer(sock, self._over)
@@ -194,23 +178,13 @@ class Server:
 
 
 @contextmanager
-def serving(scripts: list[Script], certificate: str) -> Iterator[list[str]]:
+def serving(*scripts: Script) -> Iterator[list[str]]:
     """The URLs of one server for each script."""
-    over = threading.Event()
-    servers = [Server(script, _tls(script, certificate), over) for script in scripts]
-    try:
-        yield [server.url for server in servers]
-    finally:
-        over.set()
-        for server in servers:
-            server.close()
-
-
-def _tls(script: Script, certificate: str) -> ssl.SSLContext | None:
-    if script.alpn is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    if script.alpn:
-        context.set_alpn_protocols(script.alpn)
-    return context
+    urls, over = list[str](), threading.Event()
+    with ExitStack() as servers:
+        for script in scripts:
+            tls = None if script.alpn is None else server_tls(script.alpn)
+            address = servers.enter_context(accepting(Server(script, tls, over).talk))
+            urls.append(f"{'https' if tls else 'http'}://{address}")
+        servers.callback(over.set)
+        yield urls

@@ -1,14 +1,14 @@
 """A chat server that speaks nothing but HTTP/2: in clear text with prior knowledge, over TLS, in a tunnel."""
 
 import json
-import socket
-import threading
 from contextlib import ExitStack, contextmanager, suppress
 
 import h2.config
 import h2.connection
 import h2.events
 import h2.settings
+
+from tests.factories.sockets import accepting
 
 TOKENS = 4
 
@@ -37,7 +37,8 @@ class Server:
         self._tls, self._tunnel, self._most_streams = tls, tunnel, most_streams
         self.connections, self.heads, self.url = 0, [], ""
 
-    def talk(self, sock):
+    def talk(self, sock, number):
+        self.connections = max(self.connections, number)
         with suppress(OSError), ExitStack() as stack:  # a client that closes in the middle
             stack.callback(sock.close)
             if self._tunnel:
@@ -62,22 +63,10 @@ class Server:
                     _answer(connection, event.stream_id)
             sock.sendall(connection.data_to_send())
 
-    def accept(self, listener):
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:  # closed: the test is over
-                return
-            self.connections += 1
-            threading.Thread(target=self.talk, args=(sock,), daemon=True).start()
-
 
 @contextmanager
 def running_h2(*, tls=None, tunnel=False, most_streams=None):
     server = Server(tls, tunnel, most_streams)
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        threading.Thread(target=server.accept, args=(listener,), daemon=True).start()
-        scheme = "http" if tls is None else "https"
-        server.url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
+    with accepting(server.talk) as address:
+        server.url = f"{'https' if tls else 'http'}://{address}"
         yield server
-        listener.shutdown(socket.SHUT_RDWR)

@@ -1,15 +1,48 @@
 """A server of a few lines whose every byte the test decides."""
 
+import json
 import re
 import socket
 import ssl
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from harness.load.job import LoadResult
+from harness.records.layout import Outcome
+from tests.factories.sockets import accepting
 
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+
+
+def event(**document: object) -> bytes:
+    data = f"data: {json.dumps(document, separators=(',', ':'))}\n\n".encode()
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def delta(**delta: object) -> bytes:
+    return event(choices=[{"index": 0, "delta": delta}])
+
+
+def text(content: str) -> bytes:
+    return delta(content=content)
+
+
+def outcomes(result: LoadResult) -> list[Outcome]:
+    return [Outcome(outcome) for outcome in result.records.requests["outcome"]]
+
+
+def assert_in_order(rows: np.ndarray) -> None:
+    """Each request was due, sent and answered in this order."""
+    stamps = ("intended_ns", "sent_ns", "first_text_ns", "last_text_ns", "end_ns")
+    for before, after in pairwise(stamps):
+        assert np.all(rows[before] <= rows[after])
 
 
 @dataclass
@@ -37,7 +70,11 @@ class Server:
     url: str
     heads: list[bytes] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)  # their bodies
-    connections: int = 0
+    peers: list[Peer] = field(default_factory=list)
+
+    @property
+    def connections(self) -> int:
+        return len(self.peers)
 
 
 @contextmanager
@@ -51,24 +88,10 @@ def serve(
 
     Asked for a tunnel, it speaks TLS in it, as `tunnel` says, and is the far end itself.
     """
-    listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-    scheme = "https" if tls else "http"
-    server = Server(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/v1/chat/completions")
-    peers: list[Peer] = []
+    server = Server("")
 
-    def accept() -> None:
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            server.connections += 1
-            peer = Peer(sock, server.connections)
-            peers.append(peer)
-            threading.Thread(target=talk, args=(peer,), daemon=True).start()
-
-    def talk(peer: Peer) -> None:
+    def talk(sock: socket.socket, number: int) -> None:
+        server.peers.append(peer := Peer(sock, number))
         try:
             if tls is not None:
                 peer.sock = tls.wrap_socket(peer.sock, server_side=True)
@@ -88,16 +111,13 @@ def serve(
         except OSError:
             return  # the test closed the connection, or the client did
 
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        for peer in peers:
-            peer.sock.close()
-        thread.join(5)
+    with accepting(talk) as address:
+        server.url = f"{'https' if tls else 'http'}://{address}/v1/chat/completions"
+        try:
+            yield server
+        finally:
+            for peer in server.peers:
+                peer.sock.close()
 
 
 def _next_request(peer: Peer, heads: list[bytes]) -> bytes:

@@ -1,6 +1,5 @@
 """Doubts about a cell from the wire to the printed word: bursts, events sent together, too few answers."""
 
-import json
 import time
 
 import pytest
@@ -14,7 +13,7 @@ from harness.model import CellFacts
 from harness.records.layout import UNKNOWN
 from harness.validity import Evidence, judge
 from tests.factories import documents
-from tests.integration.load_server import serve
+from tests.integration.load_server import END, HEAD, event, serve, text
 from tests.integration.scripted import bench, define, run_folder, summary
 
 EIGHT = ("--no-probe", "--no-report", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
@@ -101,22 +100,14 @@ def test_too_few_answers_say_how_many_would_do(here):
 def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
     """Then 20 tokens, one every 40 ms: by 25 gaps it would be 32 ms."""
 
-    def chunk(**message):
-        data = b"data: " + json.dumps(message).encode() + b"\n\n"
-        return b"%x\r\n%b\r\n" % (len(data), data)
-
-    def text(said):
-        return chunk(choices=[{"index": 0, "delta": {"content": said}}])
-
     def script(peer):
-        peer.say(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-        peer.say(text("abcdef"))
+        peer.say(HEAD, text("abcdef"))
         for _ in range(20):
             time.sleep(0.04)
             peer.say(text("g"))
         usage = {"prompt_tokens": 3, "completion_tokens": 26}
-        peer.say(chunk(choices=[{"index": 0, "delta": {}, "finish_reason": "length"}]))
-        peer.say(chunk(choices=[], usage=usage), b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+        peer.say(event(choices=[{"index": 0, "delta": {}, "finish_reason": "length"}]))
+        peer.say(event(choices=[], usage=usage), END)
 
     with serve(script) as server:
         bodies = [b'{"stream":true}'] * 4

@@ -1,9 +1,7 @@
 """HTTP/2, where it is asked for: on shared connections, and nothing else is spoken instead."""
 
-import ssl
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +14,9 @@ from harness.mockserver import running
 from harness.records.layout import Outcome
 from harness.run.setup import prepare
 from harness.run.setup.options import RunOptions
+from tests.factories.sockets import PEM, server_tls
 from tests.integration.h2_frames import Script, goaway, good, serving
 from tests.integration.h2_server import TOKENS, running_h2
-
-PEM = Path(__file__).with_name("load_tls.pem")
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
 
@@ -92,7 +89,7 @@ def test_a_request_that_a_closing_server_did_not_take_is_sent_again(times, code,
         while True:  # until the client closes, so that this connection waits for no other request
             peer.hear()
 
-    with serving([Script(answer=leave if times else None, times=times)], str(PEM)) as (url,):
+    with serving(Script(answer=leave if times else None, times=times)) as (url,):
         rows = run_load(replace(job(url), bodies=[BODY], schedule=ClosedLoop(1))).records.requests
     taken = not code and times < 3
     assert Outcome(rows["outcome"][0]) is (Outcome.OK if taken else Outcome.RESET)
@@ -128,7 +125,7 @@ def test_a_request_that_is_given_up_takes_no_other_with_it():
         reset.set()
         peer.say(good(second))
 
-    with serving([Script(answer=answer)], str(PEM)) as (url,):
+    with serving(Script(answer=answer)) as (url,):
         apart = OpenLoop(np.array([0, 1_000_000_000]))
         two = replace(job(url), bodies=[BODY] * 2, schedule=apart, request_timeout_s=3.0)
         rows = run_load(two).records.requests
@@ -140,10 +137,7 @@ def test_a_request_that_is_given_up_takes_no_other_with_it():
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_is_asked_for_a_tunnel(monkeypatch, scheme):
     monkeypatch.setenv("SSL_CERT_FILE", str(PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(PEM)
-    context.set_alpn_protocols(["h2"])
-    with running_h2(tls=context if scheme == "https" else None, tunnel=True) as server:
+    with running_h2(tls=server_tls(["h2"]) if scheme == "https" else None, tunnel=True) as server:
         place = server.url.rpartition("/")[2]
         monkeypatch.setenv(f"{scheme}_proxy", f"http://user:word@{place}")
         monkeypatch.delenv("no_proxy", raising=False)

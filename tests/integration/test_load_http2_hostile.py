@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -20,6 +19,7 @@ from harness.load.bounds import answer_bytes
 from harness.load.job import LoadJob, LoadResult, OpenLoop
 from harness.load.run import run_load
 from harness.records.layout import Outcome
+from tests.factories.sockets import PEM
 from tests.integration.h2_cases import CASES, FLOODS, Case
 from tests.integration.h2_frames import serving
 from tests.long import others_long
@@ -27,7 +27,6 @@ from tests.long import others_long
 _LATE_S = 4.0  # past its deadline, on a busy machine
 _MOST_S = 100.0  # for a window; on an idle machine it takes 20
 _RSS_BYTES = 200 << 20
-_PEM = str(Path(__file__).with_name("load_tls.pem"))
 
 
 class Group(NamedTuple):
@@ -62,7 +61,7 @@ WITH_EVERY_CHANGE = (0, 1)  # places of groups
 def attack(group: Group) -> tuple[LoadResult, float]:
     """Two requests to the server of each case, and the seconds that they took."""
     cases, count, begun = group.cases, len(group.cases), time.monotonic()
-    with serving([case.script for case in cases], _PEM) as urls:
+    with serving(*(case.script for case in cases)) as urls:
         first, *others = [f"{url}/v1/chat/completions" for url in urls]
         job = LoadJob(
             url=first,
@@ -81,7 +80,7 @@ def attack(group: Group) -> tuple[LoadResult, float]:
 
 
 def attack_all(groups: Sequence[Group]) -> list[tuple[LoadResult, float]]:
-    with patch.dict("os.environ", SSL_CERT_FILE=_PEM), ThreadPoolExecutor(len(groups)) as pool:
+    with patch.dict("os.environ", SSL_CERT_FILE=str(PEM)), ThreadPoolExecutor(len(groups)) as pool:
         return list(pool.map(attack, groups))
 
 

@@ -1,6 +1,5 @@
 """Whole windows against scripted sockets: outcomes, connections, caps, workers and early ends."""
 
-import json
 import os
 import signal
 import socket
@@ -16,24 +15,26 @@ import pytest
 
 from harness.host.access import Access
 from harness.load import run_load
-from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, Promised, StampSource
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Progress, Promised, StampSource
 from harness.load.transport import Transport
 from harness.mockserver import running
 from harness.records.layout import UNKNOWN, Outcome, Phase
-from tests.integration.load_server import Peer, Server, serve
+from tests.integration.load_server import (
+    END,
+    HEAD,
+    Peer,
+    Server,
+    assert_in_order,
+    delta,
+    outcomes,
+    serve,
+    text,
+)
 from tests.waiting import alive, command_line, until
-
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
-
-
-def event(text: str) -> bytes:
-    data = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % text.encode()
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def answer(peer: Peer) -> None:
-    peer.say(_HEAD, event("a"), event("b"), _END)
+    peer.say(HEAD, text("a"), text("b"), END)
 
 
 def job(
@@ -43,10 +44,6 @@ def job(
     bodies = [b'{"n":%d}' % i for i in range(count)]
     options = {"request_timeout_s": 5.0, "drain_timeout_s": 5.0, "workers": 1, **settings}
     return LoadJob(url, Access(), bodies, schedule or ClosedLoop(2), **options)  # type: ignore[arg-type]  # options are LoadJob's own fields
-
-
-def outcomes(result: LoadResult) -> list[Outcome]:
-    return [Outcome(outcome) for outcome in result.records.requests["outcome"]]
 
 
 def every(milliseconds: float, count: int) -> np.ndarray:
@@ -64,12 +61,7 @@ def test_closed_loop_records_every_request_and_event(stamps: StampSource) -> Non
     assert list(result.records.texts) == ["ab"] * 20
     assert sorted(server.requests) == sorted(b'{"n":%d}' % i for i in range(20))
     assert events["seq"].tolist() == [seq for seq in range(20) for _ in range(3)]
-    for before, after in [
-        ("intended_ns", "sent_ns"),
-        ("sent_ns", "first_text_ns"),
-        ("last_text_ns", "end_ns"),
-    ]:
-        assert np.all(rows[before] <= rows[after])
+    assert_in_order(rows)
     assert np.all(rows["sent_ns"] >= 0)
     assert np.all(rows["connect_ns"] == 0)
     assert (server.connections, result.client.connections) == (3, 3)
@@ -84,13 +76,13 @@ def test_times_are_the_servers_own() -> None:
 
     def slow(peer: Peer) -> None:
         received = time.monotonic_ns()
-        peer.say(_HEAD)
+        peer.say(HEAD)
         time.sleep(0.02)
         before = time.monotonic_ns()
-        peer.say(event("a"))
+        peer.say(text("a"))
         time.sleep(0.01)
         seen.append((received, before, time.monotonic_ns()))
-        peer.say(_END)
+        peer.say(END)
 
     with serve(slow) as server:
         result = run_load(job(server, 3, ClosedLoop(1)))
@@ -208,7 +200,7 @@ def test_a_request_whose_reset_came_before_its_acknowledgement_is_not_sent_again
 def test_a_reset_is_recorded_as_one_by_way_of_httpx_too(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def script(peer: Peer) -> None:
         if begun:
-            peer.say(_HEAD, event("a"))
+            peer.say(HEAD, text("a"))
             time.sleep(0.02)
         peer.reset()
 
@@ -224,7 +216,7 @@ def test_an_answer_ends_with_its_framing_by_way_of_httpx_too(monkeypatch: pytest
     over: list[int] = []
 
     def script(peer: Peer) -> None:
-        peer.say(_HEAD, event("a"), _END.removesuffix(b"0\r\n\r\n"))
+        peer.say(HEAD, text("a"), END.removesuffix(b"0\r\n\r\n"))
         time.sleep(0.02)
         over.append(time.monotonic_ns())
         peer.say(b"0\r\n\r\n")
@@ -242,7 +234,7 @@ def test_nothing_is_sent_again_once_an_answer_began() -> None:
         if peer.served == 1:
             answer(peer)
         else:
-            peer.say(_HEAD, event("a"))
+            peer.say(HEAD, text("a"))
             time.sleep(0.02)
             peer.reset()
 
@@ -298,7 +290,7 @@ def test_failures_do_not_stop_the_window() -> None:
             case 2:
                 peer.say(b"junk junk\r\n\r\n")
             case 3:
-                peer.say(_HEAD, event("a"))
+                peer.say(HEAD, text("a"))
                 peer.close()
             case 4:
                 peer.say(b"HTTP/1.1 307 Moved\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n")
@@ -364,7 +356,7 @@ def test_the_window_closes_after_its_duration() -> None:
 
 def test_what_is_still_open_after_the_drain_is_a_timeout() -> None:
     def stuck(peer: Peer) -> None:
-        peer.say(_HEAD, event("a"))
+        peer.say(HEAD, text("a"))
         time.sleep(3)
 
     with serve(stuck) as server:
@@ -378,7 +370,7 @@ def test_the_drain_counts_from_the_last_send_where_each_request_has_a_connection
 
     def slow(peer: Peer) -> None:
         time.sleep(0.3)
-        peer.say(_HEAD.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"), event("a"), _END)
+        peer.say(HEAD.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"), text("a"), END)
         peer.close()
 
     with serve(slow) as server:
@@ -393,9 +385,9 @@ def test_a_stream_that_trickles_past_its_deadline_is_a_timeout(drain_s: float, s
         if int(peer.body[5:-1]) % 2:
             answer(peer)
             return
-        peer.say(_HEAD)
+        peer.say(HEAD)
         for _ in range(300):
-            peer.say(event("a"))
+            peer.say(text("a"))
             time.sleep(0.01)
 
     with serve(trickle) as server:
@@ -423,7 +415,7 @@ _NEXT = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"%b"}]}\n\n'
 def test_how_a_stream_ends_decides_whether_it_is_an_answer(tail: bytes, outcome: Outcome, error: str) -> None:
     def script(peer: Peer) -> None:
         chunk = b"%x\r\n%b\r\n" % (len(tail), tail) if tail else b""
-        peer.say(_HEAD, event("a"), chunk, b"0\r\n\r\n")
+        peer.say(HEAD, text("a"), chunk, b"0\r\n\r\n")
 
     with serve(script) as server:
         result = run_load(job(server, 1))
@@ -436,13 +428,12 @@ def test_how_a_stream_ends_decides_whether_it_is_an_answer(tail: bytes, outcome:
 def test_an_answer_begins_with_the_name_of_its_tool_call() -> None:
     def call(**function: str) -> bytes:
         calls = [{"index": 0, "id": "c", "function": function}]
-        data = b"data: %b\n\n" % json.dumps({"choices": [{"delta": {"tool_calls": calls}}]}).encode()
-        return b"%x\r\n%b\r\n" % (len(data), data)
+        return delta(tool_calls=calls)
 
     def script(peer: Peer) -> None:
-        peer.say(_HEAD, call(name="look_up", arguments=""))
+        peer.say(HEAD, call(name="look_up", arguments=""))
         time.sleep(0.1)
-        peer.say(call(arguments="{}"), _END)
+        peer.say(call(arguments="{}"), END)
 
     with serve(script) as server:
         result = run_load(job(server, 2, ClosedLoop(1)))
@@ -488,7 +479,7 @@ def test_stop_returns_quickly_with_everything_so_far() -> None:
         if peer.body == b'{"n":0}':
             answer(peer)
         else:
-            peer.say(_HEAD, event("a"))
+            peer.say(HEAD, text("a"))
             stop.set()
             time.sleep(3)
 

@@ -12,19 +12,16 @@ from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.transport import Transport
 from harness.records.layout import Outcome
-from tests.integration.load_server import Peer, serve
+from tests.integration.load_server import END, HEAD, Peer, delta, serve
 
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 MS = 1_000_000
 
 
 def say(peer: Peer, *deltas: dict) -> None:
-    peer.say(_HEAD)
-    for delta in deltas:
-        data = b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
-        peer.say(b"%x\r\n%b\r\n" % (len(data), data))
-    peer.say(_END)
+    peer.say(HEAD)
+    for sent in deltas:
+        peer.say(delta(**sent))
+    peer.say(END)
 
 
 def body(session: int, turn: int) -> bytes:

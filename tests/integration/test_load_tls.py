@@ -4,7 +4,6 @@ import os
 import ssl
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,39 +15,28 @@ from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.load.transport import Transport, choose_transport
 from harness.records.layout import Outcome
-from tests.integration.load_server import Peer, Server, serve
+from tests.factories.sockets import PEM, server_tls
+from tests.integration.load_server import END, HEAD, Peer, Server, assert_in_order, outcomes, serve, text
 
-_PEM = Path(__file__).with_name("load_tls.pem")  # self-signed for 127.0.0.1, for these tests only
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_DATA = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
-_EVENT = b"%x\r\n%b\r\n" % (len(_DATA), _DATA)
-_END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+_EVENT = text("a")
 
 
 @pytest.fixture(params=list(Transport), ids=lambda transport: transport.name)
 def tls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     monkeypatch.setattr("harness.load.run.choose_transport", lambda job: (request.param, ""))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_PEM)
-    monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))
-    return context
+    monkeypatch.setenv("SSL_CERT_FILE", str(PEM))
+    return server_tls()
 
 
 def answer(peer: Peer) -> None:
-    peer.say(_HEAD)
-    peer.say(_EVENT)
-    peer.say(_EVENT)
-    peer.say(_END)
+    for part in (HEAD, _EVENT, _EVENT, END):
+        peer.say(part)
 
 
 def run(server: Server, count: int, schedule: ClosedLoop | OpenLoop, **limits: float) -> LoadResult:
     limits = {"request_timeout_s": 5.0, "drain_timeout_s": 5.0, **limits}
     bodies = [b'{"n":%d}' % i for i in range(count)]
     return run_load(LoadJob(server.url, Access(), bodies, schedule, workers=1, **limits))
-
-
-def outcomes(result: LoadResult) -> list[Outcome]:
-    return [Outcome(outcome) for outcome in result.records.requests["outcome"]]
 
 
 def test_tls_streams_are_recorded(tls: ssl.SSLContext) -> None:
@@ -59,12 +47,7 @@ def test_tls_streams_are_recorded(tls: ssl.SSLContext) -> None:
     assert list(result.records.texts) == ["aa"] * 12
     assert np.all(rows["connect_ns"] == 0)
     assert (server.connections, result.client.connections) == (3, 3)
-    for before, after in [
-        ("intended_ns", "sent_ns"),
-        ("sent_ns", "first_text_ns"),
-        ("last_text_ns", "end_ns"),
-    ]:
-        assert np.all(rows[before] <= rows[after])
+    assert_in_order(rows)
 
 
 def test_an_untrusted_certificate_is_a_failed_connection(
@@ -102,13 +85,13 @@ def test_failures_keep_their_kind_and_what_came(tls: ssl.SSLContext) -> None:
             case 2:
                 peer.say(b"junk junk\r\n\r\n")
             case 3:
-                peer.say(_HEAD, _EVENT)
+                peer.say(HEAD, _EVENT)
                 peer.close()
             case 4:
-                peer.say(_HEAD, _EVENT)
+                peer.say(HEAD, _EVENT)
                 time.sleep(2)
             case 5:
-                peer.say(_HEAD)
+                peer.say(HEAD)
                 time.sleep(2)
             case _:
                 answer(peer)
@@ -154,7 +137,7 @@ def test_a_request_that_was_read_is_never_sent_again(tls: ssl.SSLContext) -> Non
 
 def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:
     def stuck(peer: Peer) -> None:
-        peer.say(_HEAD, _EVENT)
+        peer.say(HEAD, _EVENT)
         stop.set()
         time.sleep(3)
 
@@ -171,7 +154,7 @@ def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:
 def test_tls_that_cannot_be_read_is_no_reset(tls: ssl.SSLContext, begun: bool) -> None:
     def script(peer: Peer) -> None:
         if begun:
-            peer.say(_HEAD + _EVENT)
+            peer.say(HEAD + _EVENT)
         os.write(peer.sock.fileno(), b"\x17\x03\x03\x00\x20" + bytes(32))  # a record that nobody sealed
         time.sleep(0.05)
 
@@ -207,10 +190,8 @@ def test_a_proxy_is_asked_for_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_proxy_is_asked_for_a_tunnel_to_a_server_with_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_PEM)
-    monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))
-    with serve(answer, tunnel=context) as proxy:
+    monkeypatch.setenv("SSL_CERT_FILE", str(PEM))
+    with serve(answer, tunnel=server_tls()) as proxy:
         result = through(monkeypatch, proxy, "https")
     assert outcomes(result) == [Outcome.OK] * 3
     assert np.all(result.records.requests["connect_ns"] == 0)
@@ -222,10 +203,8 @@ def test_a_proxy_is_asked_for_a_tunnel_to_a_server_with_tls(monkeypatch: pytest.
 
 
 def test_a_proxy_over_tls_is_trusted_as_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_PEM)
-    with serve(answer, tls=context) as proxy:
-        result = through(monkeypatch, proxy, "http", Access(certificates=Certificates(str(_PEM))))
+    with serve(answer, tls=server_tls()) as proxy:
+        result = through(monkeypatch, proxy, "http", Access(certificates=Certificates(str(PEM))))
     assert list(result.records.errors) == [""] * 3
     assert proxy.heads[-1].startswith(b"POST http://engine.invalid/v1 HTTP/1.1\r\n")
 

@@ -22,6 +22,7 @@ from harness.errors import SetupError
 from harness.mockserver import MockServer, running
 from harness.mockserver.images import as_text
 from harness.mockserver.script import text
+from tests.factories.sockets import PEM
 from tests.waiting import alive, until
 
 FAST = {"ttft_ms": 2, "gap_ms": 1, "tokens": 4}
@@ -436,12 +437,9 @@ def test_a_server_that_cannot_start_says_why() -> None:
             pass
 
 
-_PEM = Path(__file__).with_name("load_tls.pem")
-
-
 def test_the_same_answers_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))  # for the look at the ledger too
-    with running(**FAST, tls_pem=_PEM) as server:
+    monkeypatch.setenv("SSL_CERT_FILE", str(PEM))  # for the look at the ledger too
+    with running(**FAST, tls_pem=PEM) as server:
         address = urlsplit(server.url)
         assert address.scheme == "https"
         connection = HTTPSConnection(address.netloc, context=ssl.create_default_context(), timeout=10)

@@ -2,15 +2,13 @@
 
 import json
 import shlex
-from pathlib import Path
 from urllib.request import Request, urlopen
 
 from harness.mockserver import running
-from tests.integration.scripted import bench, run_folder, summary
+from tests.factories.sockets import PEM
+from tests.integration.scripted import MEASURED, bench, run_folder, summary
 
-PEM = Path(__file__).with_name("load_tls.pem")
 QUICK = {"ttft_ms": 60, "gap_ms": 1}
-MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
 
 
 def test_a_url_becomes_a_run_that_its_last_line_repeats(here):

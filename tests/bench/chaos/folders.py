@@ -16,12 +16,11 @@ import socket
 import stat
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from tests.bench.chaos.cheaper import cheaper
 from tests.bench.chaos.hostile import KINDS, Place, seal_again
 from tests.bench.chaos.page import Table
 from tests.factories.runs import SMALL, make_run
+from tests.factories.sockets import accepting
 
 SECRET = "sk-Qm7pZ2vL9rT4xW8c"
 COMMANDS: Mapping[str, Sequence[str]] = {
@@ -251,21 +251,14 @@ def _snapshot(room: Path, run: Path) -> dict[str, tuple[object, ...]]:
 def _listener() -> Iterator[tuple[str, list[bytes]]]:
     """An address, and what anybody sent there."""
     heard: list[bytes] = []
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
-        def listen() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.settimeout(1)
-                    try:
-                        heard.append(connection.recv(65536))
-                    except OSError:
-                        heard.append(b"")
+    def listen(connection: socket.socket, _number: int) -> None:
+        with connection:
+            connection.settimeout(1)
+            try:
+                heard.append(connection.recv(65536))
+            except OSError:
+                heard.append(b"")
 
-        threading.Thread(target=listen, daemon=True).start()
-        yield "{}:{}".format(*server.getsockname()), heard
-        server.shutdown(socket.SHUT_RDWR)
+    with accepting(listen) as address:
+        yield address, heard
