@@ -1,12 +1,12 @@
 """A streaming server on 127.0.0.1 whose speed, stalls and refusals are set, and changed, by the caller."""
 
 import asyncio
-import json
 import random
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from tests.bench.audit import wire
 
 
 @dataclass
@@ -32,75 +32,29 @@ class Served:
 @contextmanager
 def serving() -> Iterator[Served]:
     """In a thread of this process; stopped at the end."""
-    behaviour, loop, port = Behaviour(), asyncio.new_event_loop(), 0
-    server = loop.run_until_complete(
-        asyncio.start_server(lambda reader, writer: _talk(reader, writer, behaviour), "127.0.0.1", 0)
-    )
-    port = server.sockets[0].getsockname()[1]
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        yield Served(f"http://127.0.0.1:{port}", behaviour)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        server.close()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
+    behaviour = Behaviour()
+    with wire.serving(lambda chat, writer: _answer(chat, writer, behaviour)) as (url,):
+        yield Served(url, behaviour)
 
 
-async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, behaviour: Behaviour) -> None:
-    try:
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:] if ": " in line)
-            length = next((value for key, value in fields.items() if key.lower() == "content-length"), "0")
-            body = await reader.readexactly(int(length))
-            path = head.split(b" ", 2)[1]
-            if path.endswith(b"/models"):
-                await _plain(writer, "200 OK", {"object": "list", "data": [{"id": "m", "object": "model"}]})
-            elif path.endswith(b"/chat/completions"):
-                await _answer(writer, json.loads(body), behaviour)
-            else:
-                await _plain(writer, "404 Not Found", {"error": "no such page"})
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass
-    finally:
-        writer.close()
-
-
-async def _plain(writer: asyncio.StreamWriter, status: str, document: object) -> None:
-    body = json.dumps(document).encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    await writer.drain()
-
-
-async def _answer(writer: asyncio.StreamWriter, asked: dict[str, object], behaviour: Behaviour) -> None:
+async def _answer(chat: wire.Document, writer: asyncio.StreamWriter, behaviour: Behaviour) -> None:
     if behaviour.draw.random() < behaviour.refused:
-        await _plain(writer, "503 Service Unavailable", {"error": "busy"})
+        writer.write(wire.page({"error": "busy"}, "503 Service Unavailable"))
         return
-    tokens = int(str(asked.get("max_tokens") or asked.get("max_completion_tokens") or 16))
-    usage = {"prompt_tokens": 40, "completion_tokens": tokens, "total_tokens": 40 + tokens}
-    if not asked.get("stream"):  # as bench counts tokens before the first cell
-        message = {"role": "assistant", "content": " word" * tokens}
-        choice = {"index": 0, "message": message, "finish_reason": "length"}
-        await _plain(writer, "200 OK", {"id": "a", "model": "m", "choices": [choice], "usage": usage})
+    tokens = wire.tokens_asked(chat)
+    if not chat.get("stream"):  # as bench counts tokens before the first cell
+        writer.write(wire.whole(" word" * tokens, wire.usage(tokens)))
         return
     pace = behaviour.slower * max(0.1, behaviour.draw.gauss(1, behaviour.noise))
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(wire.STREAM)
     due = asyncio.get_running_loop().time()
     for index in range(tokens):
         due += pace * (behaviour.gap_s if index else behaviour.ttft_s)
         due = await _sleep_until(due, behaviour)
-        delta = {"content": " word"} if index else {"role": "assistant", "content": "A"}
-        _event(writer, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-    _event(writer, {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
-    _event(writer, {"choices": [], "usage": usage})
-    _chunk(writer, b"data: [DONE]\n\n")
-    writer.write(b"0\r\n\r\n")
-    await writer.drain()
+        content = {"content": " word"} if index else {"role": "assistant", "content": "A"}
+        writer.write(wire.chunk(wire.delta(content)))
+    for last in (wire.delta({}, "length"), wire.counted(wire.usage(tokens)), wire.END, b""):
+        writer.write(wire.chunk(last))
 
 
 async def _sleep_until(due: float, behaviour: Behaviour) -> float:
@@ -111,12 +65,3 @@ async def _sleep_until(due: float, behaviour: Behaviour) -> float:
             due += behaviour.stall_s - inside
     await asyncio.sleep(due - asyncio.get_running_loop().time())
     return due
-
-
-def _event(writer: asyncio.StreamWriter, document: dict[str, object]) -> None:
-    full = {"id": "a", "object": "chat.completion.chunk", "created": 1, "model": "m", **document}
-    _chunk(writer, b"data: " + json.dumps(full).encode() + b"\n\n")
-
-
-def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
-    writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")

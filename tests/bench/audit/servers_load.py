@@ -1,13 +1,14 @@
 """Servers whose course over time is known: each answers as `Course` says, on 127.0.0.1, from one process."""
 
 import asyncio
-import json
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+
+from tests.bench.audit import wire
 
 _READY_S = 30.0
 
@@ -34,7 +35,7 @@ class Server:
 
 @contextmanager
 def serving(server: Server) -> Iterator[str]:
-    """Its URL. It knows `/v1/models` and streaming chat completions, one connection for each request."""
+    """Its URL. Each stream has a connection of its own: streams that share them get in step."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_run, args=(server, theirs), daemon=True)
     process.start()
@@ -64,41 +65,19 @@ class _Answers:
         self._began: float | None = None
 
     async def serve(self, ready: Callable[[int], object], port: int = 0) -> None:
-        listening = await asyncio.start_server(self._connection, "127.0.0.1", port, backlog=512)
-        ready(listening.sockets[0].getsockname()[1])
-        async with listening:
-            await listening.serve_forever()
+        server = await wire.listening(self._answer, port)
+        ready(wire.port_of(server))
+        async with server:
+            await server.serve_forever()
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            lines = head.lower().split(b"\r\n")
-            length = next((int(line[15:]) for line in lines if line.startswith(b"content-length:")), 0)
-            body = json.loads(await reader.readexactly(length)) if length else {}
-            if head.startswith(b"POST") and b"chat/completions" in head.partition(b"\r\n")[0]:
-                await self._answer(body, writer)
-            else:
-                models = json.dumps({"object": "list", "data": [{"id": "known", "object": "model"}]}).encode()
-                found = b"200 OK" if b"/v1/models" in head.partition(b"\r\n")[0] else b"404 Not Found"
-                writer.write(
-                    b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                    b"Content-Length: %d\r\n\r\n%s" % (found, len(models), models)
-                )
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client went away
-        finally:
-            writer.close()
-
-    async def _answer(self, body: dict[str, object], writer: asyncio.StreamWriter) -> None:
-        asked = body.get("max_completion_tokens") or body.get("max_tokens") or 16
-        tokens = int(str(asked))
+    async def _answer(self, chat: wire.Document, writer: asyncio.StreamWriter) -> None:
+        tokens = wire.tokens_asked(chat)
         if self._began is None:
             self._began = time.monotonic()
-        if not body.get("stream"):
-            await self._whole(tokens, writer)
+        if not chat.get("stream"):
+            writer.write(wire.whole("word " * tokens, wire.usage(tokens)))
             return
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\n\r\n")
+        writer.write(wire.UNTIL_CLOSED)
         async with self._places:
             self._streams += 1
             try:
@@ -106,41 +85,10 @@ class _Answers:
                 for token in range(tokens):
                     await asyncio.sleep(due - time.monotonic())
                     reason = "length" if token == tokens - 1 else None
-                    _event(writer, [{"index": 0, "delta": {"content": "word "}, "finish_reason": reason}])
+                    writer.write(wire.delta({"content": "word "}, reason))
                     gap_ms = self._server.gap_ms + self._server.per_stream_ms * self._streams
                     due += gap_ms * self._server.factor(time.monotonic() - self._began) / 1000
             finally:
                 self._streams -= 1
-        usage = {"prompt_tokens": 40, "completion_tokens": tokens, "total_tokens": 40 + tokens}
-        _event(writer, [], usage)
-        writer.write(b"data: [DONE]\n\n")
-
-    async def _whole(self, tokens: int, writer: asyncio.StreamWriter) -> None:
-        message = {"role": "assistant", "content": "word " * tokens}
-        answer = json.dumps(
-            {
-                "id": "a",
-                "object": "chat.completion",
-                "model": "known",
-                "choices": [{"index": 0, "message": message, "finish_reason": "length"}],
-                "usage": {"prompt_tokens": 40, "completion_tokens": tokens, "total_tokens": 40 + tokens},
-            }
-        ).encode()
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%s" % (len(answer), answer)
-        )
-
-
-def _event(
-    writer: asyncio.StreamWriter, choices: list[dict[str, object]], usage: dict[str, int] | None = None
-) -> None:
-    chunk: dict[str, object] = {
-        "id": "a",
-        "object": "chat.completion.chunk",
-        "model": "known",
-        "choices": choices,
-    }
-    if usage is not None:
-        chunk["usage"] = usage
-    writer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        writer.write(wire.counted(wire.usage(tokens)) + wire.END)
+        writer.close()
