@@ -1,14 +1,16 @@
 """One trial: a run of one backend, one load point, one repeat, in a run folder of its own."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import BenchError, StorageError
 from harness.load.job import Progress
-from harness.model import LoadPoint
-from harness.model.json_path import number_at
+from harness.model import CellResult, ClassStats, LoadPoint
+from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
+from harness.model.numbers import counted
 from harness.plan import Cell
 from harness.run.execute import Run
 from harness.run.setup.options import RunOptions, Ui
@@ -32,6 +34,19 @@ class Trial:
     why: str
     run: str
     seconds: float
+
+    @property
+    def too_short(self) -> bool:
+        """Whether more requests may give the figure that it lacks."""
+        return self.share < 1 and re.match(r"\d+ samples?; ", self.why) is not None
+
+
+def lack(cell: CellResult, metric: str) -> str:
+    """The reason why a cell has no figure of the metric."""
+    reason, of_class = cell.null_reasons.get(metric), value_at(cell, metric.rsplit(".", 2)[0])
+    if reason is None and isinstance(of_class, ClassStats):  # a small class has no reason of its own
+        return f"{counted(of_class.ok, 'sample')}; too few of this class"
+    return reason or "no figure"
 
 
 class OneLine:
@@ -130,7 +145,7 @@ class Trials:
             codes = ", ".join(reason.code for reason in cell.validity.reasons)
             return None, f"INVALID: {codes}"
         value = number_at(cell, self.metric)
-        return value, "" if value is not None else cell.null_reasons.get(self.metric, "no figure")
+        return value, "" if value is not None else lack(cell, self.metric)
 
     def _keep(self, trial: Trial) -> None:
         self.done.append(trial)

@@ -233,9 +233,10 @@ class _Session:
         except KeyboardInterrupt:
             return replace(result, interrupted=True)
         if best is None:
-            reason = trials.done[-1].why if trials.done else "the budget ended before the first trial"
+            last = trials.done[-1] if trials.done else None
+            reason = last.why if last else "the budget ended before the first trial"
             lack = f"the default has no {measure(metric).name}: {reason}"
-            short = "samples" in reason and self._spent() and trials.done[-1].share < 1
+            short = last is not None and last.too_short and self._spent()
             hint = "a longer trial may have it: raise --budget" if short else ""
             raise SetupError(lack, where=f"backend {self._ref.label}", hint=hint)
         values = trials.changed(best)

@@ -7,7 +7,8 @@ import pytest
 from harness.model import LoadPoint
 from harness.run.setup.options import RunOptions
 from harness.tune import trial
-from harness.tune.trial import Trials
+from harness.tune.trial import Trial, Trials, lack
+from tests.factories.summaries import cell
 
 
 @pytest.fixture
@@ -37,3 +38,32 @@ def test_the_share_of_a_trial_is_that_of_the_requests_it_sent(trials):
         "trial 2, 50% of the requests",
         "trial 3, 100% of the requests",
     ]
+
+
+CLASS = {
+    "requests": 1,
+    "ok": 1,
+    **{name: {"mean": 9.0} for name in ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")},
+    "cached_share": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "why", "too_short"),
+    [
+        ("ttft_ms.p50", "1 sample; p50 needs 5", True),
+        ("e2e_ms.p50", "2 samples; p50 needs 5", True),
+        ("tpot_ms.p50", "2 of 8 requests never got there", False),
+        ("by_kind.1k.ttft_ms.p50", "1 sample; too few of this class", True),
+        ("by_kind.4k.ttft_ms.p50", "no figure", False),
+    ],
+)
+def test_more_requests_may_give_what_so_few_did_not(metric, why, too_short):
+    reasons = {
+        "ttft_ms.p50": "1 sample; p50 needs 5",
+        "e2e_ms.p50": "2 samples; p50 needs 5",
+        "tpot_ms.p50": "2 of 8 requests never got there",
+    }
+    assert lack(cell(by_kind={"1k": CLASS}, null_reasons=reasons), metric) == why
+    for share in (0.25, 1.0):
+        assert Trial({}, share, None, why, "", 1.0).too_short is (too_short and share < 1)
