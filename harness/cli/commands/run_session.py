@@ -44,16 +44,22 @@ def run_and_show(
         closing(progress_display(verbose=arguments.verbose)) as ui,
         serving(arguments.metrics_port, ui.state),
     ):
-        run = _run(prepared, begin, ui, draw=not arguments.no_report)
+        run, cut_short = _run(prepared, begin, ui, draw=not arguments.no_report)
+    if cut_short and not run.interrupted:
+        _print_next(
+            "interrupted: what was measured is kept", "make the report", f"bench report {run.folder.path}"
+        )
+        return ExitCode.INTERRUPTED
     _show(run, arguments, sketch)
     return _exit_code(run)
 
 
 def _run(
     prepared: Prepared, begin: Callable[[Ui], AbstractContextManager[Run]], ui: Display, *, draw: bool
-) -> Run:
-    for backend in prepared.backends:
-        ui.note(backend.launch.why)
+) -> tuple[Run, bool]:
+    """The run, and whether its report was interrupted."""
+    for why in dict.fromkeys(backend.launch.why for backend in prepared.backends):
+        ui.note(why)
     ui.stage("checking what the backends need")
     check_machine(prepared, ui.stage)
     with begin(ui) as run:
@@ -61,8 +67,11 @@ def _run(
         run.execute()
         if run.cells and draw:
             ui.stage("report")
-            report.build(run.folder)
-    return run
+            try:
+                report.build(run.folder)
+            except KeyboardInterrupt:
+                return run, True
+    return run, False
 
 
 def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> None:
@@ -71,9 +80,13 @@ def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> Non
         show(run.folder, arguments, sketch)
     if run.interrupted:
         kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
-        # The command has a line to itself, so that it can be copied.
-        print(wrapped(f"{kept}; to measure the rest:", page_width()), file=sys.stderr)
-        print(f"  bench resume {path}", file=sys.stderr)
+        _print_next(kept, "measure the rest", f"bench resume {path}")
+
+
+def _print_next(kept: str, purpose: str, command: str) -> None:
+    """The command has a line to itself, so that it can be copied."""
+    print(wrapped(f"{kept}; to {purpose}:", page_width()), file=sys.stderr)
+    print(f"  {command}", file=sys.stderr)
 
 
 def _exit_code(run: Run) -> ExitCode:

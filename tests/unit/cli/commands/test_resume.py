@@ -2,10 +2,12 @@
 
 import io
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
+from harness.cli.commands import run_session
 from harness.cli.commands.resume import _missing
 from harness.cli.commands.run_session import _show, resumed
 from harness.cli.main import main
@@ -55,6 +57,28 @@ def test_the_command_that_goes_on_has_a_line_to_itself(monkeypatch, capsys):
     interrupted = SimpleNamespace(folder=SimpleNamespace(path=path), cells=[], interrupted=True)
     _show(interrupted, SimpleNamespace(json=False), None)
     assert capsys.readouterr().err.splitlines()[-1] == f"  bench resume {path}"
+
+
+def test_a_run_whose_report_was_interrupted_says_how_to_make_it(monkeypatch, capsys):
+    """Every cell was measured: there is nothing to resume, and the path was not printed yet. Two labels of
+    one server have one reason for their launch.
+    """
+
+    def stopped(_folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_session, "check_machine", lambda _prepared, _say: None)
+    monkeypatch.setattr(run_session.report, "build", stopped)
+    once = SimpleNamespace(launch=SimpleNamespace(why="because a URL was given"))
+    folder = SimpleNamespace(path="results/RUN")
+    run = SimpleNamespace(folder=folder, cells=["a"], interrupted=False, execute=lambda: None)
+    flags = SimpleNamespace(verbose=False, metrics_port=None, no_report=False, json=False)
+    prepared = SimpleNamespace(backends=[once, once])
+    code = run_session.run_and_show(prepared, lambda _ui: nullcontext(run), flags)
+    shown = capsys.readouterr().err
+    assert code == ExitCode.INTERRUPTED
+    assert shown.endswith("; to make the report:\n  bench report results/RUN\n")
+    assert shown.count("because a URL was given") == 1
 
 
 def test_a_run_that_goes_on_is_left_alone(run, capsys):
