@@ -55,7 +55,8 @@ def _counts(kind: str, counts: Mapping[str, int]) -> str:
     judged = counts["asked"] - sum(counts[key] for key in _LEFT_OUT)
     wrong = [f"{n} {what}" for what, n in counts.items() if n and what not in _OWN]
     free = "" if counts["constrained"] or kind == FREE else ", not constrained"
-    return f"{kind} {counts['valid']} of {judged} right{free}" + (f" ({', '.join(wrong)})" if wrong else "")
+    right = f"{counts['valid']} of {judged} right" if judged else "none to judge"
+    return f"{kind} {right}{free}" + (f" ({', '.join(wrong)})" if wrong else "")
 
 
 def _constraint(row: Row) -> str:

@@ -81,3 +81,10 @@ def test_a_class_with_a_dot_in_its_name_is_one_of_them():
     assert lines(cell(by_kind=kinds, conditions={"api": "transcriptions"})) == [
         "x c4, E2E p50 by kind: 2: 1.00 ms, 2.5 s: 20.0 ms, 5 s: 40.0 ms"
     ]
+
+
+def test_answers_that_were_all_cut_off_are_none_to_judge():
+    kinds = {"free": {"constrained": False, "asked": 20, "rate": None, "truncated": 20}}
+    assert lines(cell(answers={"structured": kinds})) == [
+        "x c4, structured: free none to judge (20 truncated)"
+    ]
