@@ -153,7 +153,12 @@ def _resolved(install: Install, pip: Pip, machines: Sequence["_Machine"]) -> lis
         packages = tomllib.loads(output.read_text(encoding="utf-8"))["packages"]
     found = []
     for package in packages:
-        wheels = tuple(sorted(_usable(package.get("wheels", ()), machines)))
+        if "wheels" not in package:  # a folder, a file, an address or a repository
+            hint = "ask for NAME==VERSION, and serve its wheel from an index or a folder of UV_FIND_LINKS"
+            raise SetupError(
+                "is from no index, so pip cannot find it by a lock", where=package["name"], hint=hint
+            )
+        wheels = tuple(sorted(_usable(package["wheels"], machines)))
         if wheels:
             found.append(Locked(package["name"], package["version"], package.get("marker", ""), wheels))
     return found

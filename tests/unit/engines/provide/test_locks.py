@@ -159,6 +159,18 @@ def test_an_index_that_tells_no_sizes_makes_no_lock(uv):
     assert caught.value.where.startswith("tinyengine-1.5-cp311-")
 
 
+@pytest.mark.parametrize(
+    "source", ['archive = { path = "tinydep-2.0.zip" }', 'vcs = { type = "git", url = "x" }']
+)
+def test_what_is_from_no_index_makes_no_lock(uv, source):
+    """`tinydep @ file:///…`: pip finds no such version in an index."""
+    install = Install(("tinyengine==1.5",), version_of="tinyengine", lock="tiny.txt")
+    (uv / "found.toml").write_text(f'[[packages]]\nname = "tinydep"\nversion = "2.0"\n{source}\n')
+    with pytest.raises(SetupError, match="is from no index") as caught:
+        lock(backend(install), "bench engines lock tiny", print)
+    assert (caught.value.where, "NAME==VERSION" in caught.value.hint) == ("tinydep", True)
+
+
 def test_without_uv_nothing_is_resolved(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
