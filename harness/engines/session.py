@@ -290,11 +290,14 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> Eng
 
 
 def _of_all(facts: Sequence[Any]) -> Any:
-    """The fact that every replica reports, numbers about the same; else what each reports."""
-    first, *others = facts
+    """The fact that every replica reports, numbers about the same; else what each reports. One that does not
+    report it, which may be for this moment alone, is of no other version.
+    """
+    reported = [fact for fact in facts if fact is not None]
+    first, *others = reported or [None]
     if all(fact == first or _about(fact, first) for fact in others):
         return first
-    return " + ".join("unknown" if fact is None else str(fact) for fact in facts)
+    return " + ".join(map(str, reported))
 
 
 def _about(first: Any, second: Any) -> bool:

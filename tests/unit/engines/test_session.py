@@ -52,11 +52,12 @@ def test_a_running_server_is_asked_again_what_it_is(monkeypatch, given, names, m
         ((["llama"], "1", {"kv": 990, "lora": True}), ("llama", "1", {"kv": 1000, "lora": True})),
         (
             (["qwen"], "2", {"kv": 500}),
-            ("llama + qwen", "1 + 2", {"kv": "1000 + 500", "lora": "True + unknown"}),
+            ("llama + qwen", "1 + 2", {"kv": "1000 + 500", "lora": True}),
         ),
+        (([], None, {}), ("llama", "1", {"kv": 1000, "lora": True})),  # 503 at this moment, the same else
         (
             ([], None, {"kv": 1000, "lora": False}),
-            ("llama", "1 + unknown", {"kv": 1000, "lora": "True + False"}),
+            ("llama", "1", {"kv": 1000, "lora": "True + False"}),
         ),
     ],
 )
