@@ -71,9 +71,9 @@ def _of_engines(side: Side) -> Settings:
     kept = {str(engine): engine for cell in side.cells if (engine := known(cell.conditions.engine))}
     each = [settings(side.manifest, side.label, engine) for engine in kept.values() or (None,)]
     together = Settings(_joined([one.known for one in each]), _joined([one.raw for one in each]))
-    if kept:
-        versions = [{"engine-version": cell.engine_version} for cell in side.cells if cell.engine_version]
-        together.known.update(_joined(versions, exact=True))
+    if kept:  # the version of the package where there is one, as in a manifest
+        named = [cell.engine_version.partition(" (server: ")[0] for cell in side.cells if cell.engine_version]
+        together.known.update(_joined([{"engine-version": version} for version in named], exact=True))
     return together
 
 

@@ -412,6 +412,16 @@ def test_what_differs_is_that_of_the_engines_that_cells_were_measured_on():
     ]
 
 
+def test_a_version_is_the_same_in_a_run_of_before_cells_kept_their_engine():
+    """llama.cpp's wheel has another version than its server, and a cell names both."""
+    found = {"served_name": "m", "image_digest": None, "weights_sha256": None, "info": {}}
+    both = {"package_version": "2026.10", "server_version": "b0"}
+    made = manifest(backends__vllm__engine=both)
+    old = cell("vllm", engine_version="2026.10 (server: b0)")
+    new = cell("vllm", engine_version="2026.10 (server: b0)", conditions={"engine": found})
+    assert differences(Side(made, "vllm", [old]), Side(made, "vllm", [new])) == []
+
+
 def test_a_setting_that_another_one_hides_is_told_for_one_engine_alone():
     """The flag sets the threads of both; of two engines, the row of the table has said it."""
 
