@@ -3,9 +3,8 @@
 import json
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from harness.model import CellFacts, CellResult, from_json
 from harness.store import columns, samples
 from harness.store.confined import Confined
 from harness.summary import summarise_cell
-from tests.integration.attacked import LIMIT_S, Attacked
-from tests.integration.scripted import define
+from tests.integration.attacked import Attacked
+from tests.integration.scripted import define, reach
 
 TTFT_MS, GAP_MS, TOKENS, SLOTS = 100, 10, 64, 8
 TRUE_PER_S = SLOTS / (TTFT_MS + (TOKENS - 1) * GAP_MS) * 1000
@@ -48,7 +47,7 @@ class Frozen(Attacked):
             *("--no-agreement", "--set", "verdict.cool_down_s=0"),
         )
         try:
-            self._until(bench, lambda: any(path.stat().st_size for path in self._rows()))
+            reach(bench, lambda: any(path.stat().st_size for path in self._rows()), "load", every_s=0.01)
             time.sleep(_WAIT_S)
             self._freeze(who, seconds)
         except BaseException:
@@ -71,13 +70,6 @@ class Frozen(Attacked):
 
     def _rows(self) -> list[Path]:
         return list(self.tmp.glob("bench-scratch-load-*/0/rows"))
-
-    def _until(self, bench: "subprocess.Popen[str]", reached: Callable[[], object]) -> None:
-        until = time.monotonic() + LIMIT_S / 2
-        while not reached():
-            assert bench.poll() is None, f"bench ended too early: {bench.communicate()}"
-            assert time.monotonic() < until, "the load did not begin"
-            time.sleep(0.01)
 
     def _freeze(self, who: str, seconds: float) -> None:
         pids = self._pids(who)

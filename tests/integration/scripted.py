@@ -12,6 +12,7 @@ from harness.cli.main import main
 from harness.store import RunFolder
 from tests.integration import forks
 from tests.schemas import fault
+from tests.waiting import until
 
 _DEFINITION = """
 [backend]
@@ -84,6 +85,18 @@ def begin(*arguments, **environment):
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def reach(process, when, what="what is waited for", every_s=0.05):
+    """It must not end before."""
+
+    def reached():
+        if when():
+            return True
+        assert process.poll() is None, f"it ended before {what}: {process.communicate()}"
+        return False
+
+    until(reached, what, every_s=every_s)
 
 
 def bench(*arguments, code=0, limit_s=120, cwd=None, pictures=False, **environment):

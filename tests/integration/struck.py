@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.integration.attacked import LIMIT_S, Attacked
+from tests.integration.scripted import reach
 
 WHO = ("load worker", "sampler", "engine", "guard", "bench", "nightly")
 _MASTERS = ("bench", "nightly")
@@ -216,11 +217,7 @@ class _Case(Attacked):
         time.sleep(0.6 if self.strike.stage == "load" else 0.05)
 
     def _until(self, bench: "subprocess.Popen[str]", reached: Callable[[], object]) -> None:
-        until = time.monotonic() + LIMIT_S / 2
-        while not reached():
-            assert bench.poll() is None, f"bench ended too early: {bench.communicate()}"
-            assert time.monotonic() < until, f"{self.strike.stage} was not reached"
-            time.sleep(0.01)
+        reach(bench, reached, self.strike.stage, every_s=0.01)
 
     def _hit(self, bench: "subprocess.Popen[str]") -> None:
         pids = [bench.pid] if self.strike.who in _MASTERS else self.processes(self.strike.who)

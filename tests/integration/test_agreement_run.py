@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import threading
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from harness.mockserver import running
 from harness.run.measure.agreement_answers import Asking, ask_all
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
-from tests.integration.scripted import SMALL, bench, bench_here, command, define, run_folder, summary
+from tests.integration.scripted import SMALL, begin, bench, bench_here, define, run_folder, summary
 
 
 @pytest.fixture
@@ -101,8 +100,7 @@ def test_an_interrupted_run_asks_what_is_missing(here):
     path = Path("backends", "calm.toml")
     path.write_text(path.read_text().replace('"400"', '"100"'))
     asked = ("run", "--scenario", "fixed-length", "--backends", "calm", "--agreement", *SMALL)
-    process = subprocess.Popen(command(*asked), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    with process:
+    with begin(*asked) as process:
         told = iter(process.stderr)
         assert any("agreement questions" in line for line in told)
         process.send_signal(signal.SIGINT)

@@ -1,12 +1,12 @@
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from harness.engines.provide import logged
 from harness.engines.provide.logged import Log, run_logged
+from tests.waiting import until
 
 SLEEPS = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
 
@@ -46,15 +46,11 @@ run_logged([sys.executable, "-c", {program!r}], Path({log!r}), print, "doing")
 def test_what_it_runs_dies_with_a_bench_that_is_killed(tmp_path):
     log = tmp_path / "log"
     bench = subprocess.Popen([sys.executable, "-c", RUNS.format(program=SLEEPS[2], log=str(log))])
-    give_up = time.monotonic() + 60
-    while not Log(log).tail(1) and time.monotonic() < give_up:
-        time.sleep(0.05)
+    until(lambda: Log(log).tail(1), "the program has begun")
     pid = int(Log(log).tail(1))
     bench.kill()
     bench.wait()
-    while psutil.pid_exists(pid) and time.monotonic() < give_up:
-        time.sleep(0.05)
-    assert not psutil.pid_exists(pid)
+    until(lambda: not psutil.pid_exists(pid), "the program is gone")
 
 
 def test_the_tail_is_of_lines_that_say_something(tmp_path):

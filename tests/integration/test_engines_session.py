@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.engines.start import orphans
+from harness.engines.start.ports import free_port
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.backend import Failure, Info
 from harness.spec.reach import Reach
@@ -312,9 +313,7 @@ def test_a_bench_that_starts_the_measured_server_is_no_neighbour(tmp_path):
 
 
 def test_a_taken_port_is_named_with_its_owner(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (
             pytest.raises(SetupError) as caught,
@@ -334,9 +333,7 @@ def running(tmp_path):
 
     def start(*habits):
         fake_backend(tmp_path)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port("127.0.0.1")
         servers.append(
             subprocess.Popen([sys.executable, str(tmp_path / "fake_engine.py"), str(port), *habits])
         )

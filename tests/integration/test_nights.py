@@ -15,6 +15,15 @@ from harness.mockserver import running
 from harness.nightly.suite import Entry
 from tests.factories import foreign
 from tests.integration import forks
+from tests.waiting import until
+
+
+def suite_of(folder, *runs):
+    """The file of a suite with these runs."""
+    suite = folder / "mine.toml"
+    tables = "".join(f"[[run]]\n{run}\n" for run in runs)
+    suite.write_text(f'[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n{tables}', encoding="utf-8")
+    return suite
 
 
 def night(results, *words):
@@ -41,14 +50,11 @@ def brief(tmp_path, monkeypatch):
     forking = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
     monkeypatch.setattr("harness.nightly.run_suite.subprocess", forking)
     monkeypatch.setattr(Entry, "flags", lambda entry: [*flags(entry), "--no-probe", "--no-report"])
-    suite = tmp_path / "mine.toml"
-    suite.write_text(
-        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
-        'backends = ["truth"]\nconcurrency = [2]\nrequests = 8\noutput_tokens = 4\nrepeats = 1\n'
-        'set = ["load.warmup_requests=2", "load.min_answers=8"]\n',
-        encoding="utf-8",
+    return suite_of(
+        tmp_path,
+        'scenario = "fixed-length"\nbackends = ["truth"]\nconcurrency = [2]\nrequests = 8\n'
+        'output_tokens = 4\nrepeats = 1\nset = ["load.warmup_requests=2", "load.min_answers=8"]',
     )
-    return suite
 
 
 def test_the_history_has_a_line_per_backend_load_and_night(brief, tmp_path, capsys):
@@ -68,13 +74,8 @@ def test_the_history_has_a_line_per_backend_load_and_night(brief, tmp_path, caps
 
 @pytest.mark.long
 def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
-    suite = tmp_path / "mine.toml"
-    good = 'scenario = "fixed-length"\nbackends = ["truth"]\nconcurrency = [2]\nrequests = 6\n'
-    suite.write_text(
-        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n'
-        f"[[run]]\n{good.replace('truth', 'nobody')}[[run]]\n{good}",
-        encoding="utf-8",
-    )
+    good = 'scenario = "fixed-length"\nbackends = ["truth"]\nconcurrency = [2]\nrequests = 6'
+    suite = suite_of(tmp_path, good.replace("truth", "nobody"), good)
     assert main(["nightly", str(suite), "--out", str(tmp_path / "results")]) == 2
     text = capsys.readouterr().out
     (failed,) = (line for line in text.splitlines() if line.startswith("| fixed-length: nobody | failed |"))
@@ -85,14 +86,14 @@ def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
 
 @pytest.mark.long
 def test_a_load_that_the_server_refuses_fails_the_gate_and_is_not_measured_again(tmp_path, capsys):
-    suite, out = tmp_path / "mine.toml", tmp_path / "results"
+    out = tmp_path / "results"
 
     def measure(server):
-        suite.write_text(
-            '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
-            f'backends = ["truth={server.url}"]\nconcurrency = [2, 4]\nrequests = 16\noutput_tokens = 16\n'
-            'repeats = 1\nset = ["load.warmup_requests=2", "verdict.cool_down_s=0"]\n',
-            encoding="utf-8",
+        suite = suite_of(
+            tmp_path,
+            f'scenario = "fixed-length"\nbackends = ["truth={server.url}"]\nconcurrency = [2, 4]\n'
+            "requests = 16\noutput_tokens = 16\nrepeats = 1\n"
+            'set = ["load.warmup_requests=2", "verdict.cool_down_s=0"]',
         )
         return main(["nightly", str(suite), "--out", str(out)])
 
@@ -115,11 +116,10 @@ def test_a_spent_budget_leaves_runs_out(tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def lasting(tmp_path):
     """One whose only run is under way, and would go on for long; started as by a shell in the background."""
-    suite = tmp_path / "mine.toml"
-    suite.write_text(
-        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
-        'backends = ["truth"]\nconcurrency = [1]\nrequests = 2000\nengine_set = ["ttft_ms=500"]\n',
-        encoding="utf-8",
+    suite = suite_of(
+        tmp_path,
+        'scenario = "fixed-length"\nbackends = ["truth"]\nconcurrency = [1]\nrequests = 2000\n'
+        'engine_set = ["ttft_ms=500"]',
     )
     out = tmp_path / "results"
     with subprocess.Popen(
@@ -130,9 +130,7 @@ def lasting(tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     ) as night:
         try:
-            deadline = time.monotonic() + 60
-            while not list(out.glob("*/logs/*.log")) and time.monotonic() < deadline:
-                time.sleep(0.1)
+            until(lambda: list(out.glob("*/logs/*.log")), "an engine starts")
             time.sleep(2)
             yield night
         finally:
@@ -156,9 +154,7 @@ def test_an_interrupted_night_ends_its_run_and_says_so(lasting, tmp_path):
 @pytest.mark.long
 def test_a_killed_night_ends_its_run_too(lasting, tmp_path):
     lasting.kill()
-    deadline = time.monotonic() + 60
-    while state(tmp_path) == "running" and time.monotonic() < deadline:
-        time.sleep(0.2)
+    until(lambda: state(tmp_path) != "running", "the run has ended")
     assert state(tmp_path) == "interrupted"
 
 
@@ -169,12 +165,7 @@ def test_nights_of_files_find_a_step_when_it_has_lasted_and_take_no_file_twice(t
     The last of them writes the page of its job.
     """
     monkeypatch.chdir(tmp_path)
-    suite = tmp_path / "mine.toml"
-    suite.write_text(
-        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n'
-        '[[run]]\nbackends = ["ours"]\nfiles = ["tonight/*.json"]\n',
-        encoding="utf-8",
-    )
+    suite = suite_of(tmp_path, 'backends = ["ours"]\nfiles = ["tonight/*.json"]')
 
     def measured(number, *words):
         slower = 1.2 if number >= 3 else 1.0

@@ -23,13 +23,13 @@ from tests.integration.scripted import (
     bench_in,
     define,
     only_cell,
+    reach,
     run_folder,
     striking,
     summary,
 )
 from tests.long import others_long
 from tests.schemas import fault
-from tests.waiting import until
 
 ONCE = ("--repeats", "1", "--set", "verdict.cool_down_s=0")
 FEW = (*SMALL, "--requests", "8")
@@ -321,12 +321,6 @@ def test_failures_are_counted_by_kind(failed, outcome):
     assert requests["outcomes"][outcome] >= 3
     assert requests["outcomes"].keys() == {"ok", *FAILURES}
     assert requests["ok"] + requests["failed"] == FAILING
-
-
-def reach(process, when):
-    """It must not end before."""
-    until(lambda: when() or process.poll() is not None, "what is waited for")
-    assert process.poll() is None
 
 
 def interrupt(process, when, number=signal.SIGINT):

@@ -1,14 +1,11 @@
 """`bench run --repeats auto` on scripted servers of known speed: it stops where the answer is known."""
 
-import json
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.integration.scripted import bench, bench_here, command, define, run_folder, summary
+from tests.integration.scripted import begin, bench, bench_here, define, reach, run_folder, summary
 
 SMALL = (
     *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "4"),
@@ -91,19 +88,15 @@ def test_a_budget_that_has_no_room_for_three_repeats_is_told_after_the_first(eng
 
 @pytest.mark.long
 def test_an_interrupted_run_goes_on_by_the_same_rule(engines):
-    process = subprocess.Popen(
-        command(*SMALL, "--backends", "calm,slow"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = begin(*SMALL, "--backends", "calm,slow")
     try:
-        until = time.monotonic() + 100
-        while not list(Path("results").glob("*/cells/002-*/cell.json")) and time.monotonic() < until:
-            time.sleep(0.05)
+        reach(process, lambda: list(Path("results").glob("*/cells/002-*/cell.json")))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130
-    before = json.loads((run_folder() / "summary.json").read_text())
+    before = summary()
     assert before["state"] == "interrupted"
     assert (before["stopping"]["repeats"], before["stopping"]["reason"]) == (0, None)
     bench("resume", str(run_folder()), limit_s=200)

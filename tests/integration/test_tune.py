@@ -3,15 +3,13 @@
 import json
 import re
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned
 from harness.store import RunFolder
-from tests.integration.scripted import bench, bench_here, command, define
+from tests.integration.scripted import begin, bench, bench_here, define, reach
 from tests.schemas import fault
 
 WORK = (
@@ -168,15 +166,11 @@ def test_mistakes_cost_nothing(config, arguments, says):
 @pytest.mark.long
 def test_ctrl_c_keeps_what_was_tried(config):
     tunable("dial", "[400, 800, 200]")
-    process = subprocess.Popen(
-        command("tune", "dial", "--budget", "5m", *TUNE), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 60
-    while not list(Path("results").glob("tune-*/trials.json")) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    process = begin("tune", "dial", "--budget", "5m", *TUNE)
+    reach(process, lambda: list(Path("results").glob("tune-*/trials.json")))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err.decode()
-    assert "Traceback" not in err.decode()
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
     assert len(trials()) >= 1
     assert not config.exists()

@@ -1,7 +1,6 @@
 """A whole run whose live port has clients that hang: it measures, answers a scraper, and ends at once."""
 
 import socket
-import subprocess
 import threading
 import time
 import urllib.request
@@ -9,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.integration.scripted import SMALL, command, define, run_folder
+from tests.integration.scripted import SMALL, begin, define, run_folder
 from tests.unit.cli.display.test_metrics_port import free_port
 
 LIMIT_S = 120
@@ -35,9 +34,8 @@ def test_clients_that_hang_hold_up_neither_a_scraper_nor_the_end(here):
     define("one", ttft_ms=50, gap_ms=5)
     port, stop, scraped = free_port(), threading.Event(), 0
     run = ("run", "--scenario", "fixed-length", "--backends", "one", *SMALL, "--repeats", "1")
-    words = command(*run, "--no-agreement", "--metrics-port", str(port))
     threads = [threading.Thread(target=trickle, args=(port, stop)) for _ in range(16)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as bench:
+    with begin(*run, "--no-agreement", "--metrics-port", str(port)) as bench:
         for thread in threads:
             thread.start()
         until = time.monotonic() + LIMIT_S
