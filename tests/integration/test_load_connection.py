@@ -7,6 +7,7 @@ import ssl
 import struct
 import time
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
@@ -41,27 +42,23 @@ def send(connection: Connection) -> None:
     time.sleep(0.05)  # whatever it provokes arrives
 
 
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (
+            OSError(errno.EMFILE, "Too many open files"),
+            r"^\[Errno \d+\] the load generator .* \(ulimit -n\)$",
+        ),
+        (OSError(errno.ENFILE, "Too many open files in system"), r"Too many open files in system$"),
+    ],
+    ids=["of this process", "of the machine"],
+)
 def test_descriptors_that_ran_out_here_are_not_taken_for_a_fault_of_the_server(
-    monkeypatch: pytest.MonkeyPatch,
+    error: OSError, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_given: int) -> socket.socket:
-        raise OSError(errno.EMFILE, "Too many open files")
-
     way = Route(Address(socket.AF_INET, ("127.0.0.1", 1)), "127.0.0.1", None)
-    monkeypatch.setattr(socket, "socket", refuse)
-    with pytest.raises(OSError, match=r"^\[Errno \d+\] the load generator .* \(ulimit -n\)$"):
-        connect(way, 0, 0, kernel=False)
-
-
-def test_a_machine_without_descriptors_is_not_a_limit_of_this_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*_given: int) -> socket.socket:
-        raise OSError(errno.ENFILE, "Too many open files in system")
-
-    way = Route(Address(socket.AF_INET, ("127.0.0.1", 1)), "127.0.0.1", None)
-    monkeypatch.setattr(socket, "socket", refuse)
-    with pytest.raises(OSError, match=r"Too many open files in system$"):
+    monkeypatch.setattr(socket, "socket", Mock(side_effect=error))
+    with pytest.raises(OSError, match=shown):
         connect(way, 0, 0, kernel=False)
 
 

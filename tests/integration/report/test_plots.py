@@ -315,14 +315,19 @@ def test_a_timeline_shades_the_warm_up_and_the_drain(two):
     assert {"warm-up", "drain"} <= set(texts(folder.path / "plots" / "timeline-001-llamacpp-c4-r0.svg"))
 
 
-def test_the_warm_up_of_a_timeline_ends_where_the_first_measured_request_is_sent():
-    """The rates begin later: what is measured until then is a ramp."""
+def a_ramp():
+    """A warm-up request, two measured ones, and their cell."""
     rows = records(
         {"intended": 0, "sent": 0, "texts": [90], "phase": Phase.WARMUP},
         {"intended": 100, "sent": 100, "texts": [190]},
         {"intended": 300, "sent": 300, "texts": [500]},
     )
-    ramped = cell(window_start_s=0.2, window_s=0.25, window_kind="steady")
+    return rows, cell(window_start_s=0.2, window_s=0.25, window_kind="steady")
+
+
+def test_the_warm_up_of_a_timeline_ends_where_the_first_measured_request_is_sent():
+    """The rates begin later: what is measured until then is a ramp."""
+    rows, ramped = a_ramp()
     shaded = list(timeline._aside(rows.requests, ramped, 0.5))
     assert shaded == [
         (0.0, 0.1, "warm-up", "left"), (0.1, 0.2, "ramp", "left"), (0.45, 0.5, "drain", "right"),
@@ -332,12 +337,7 @@ def test_the_warm_up_of_a_timeline_ends_where_the_first_measured_request_is_sent
 
 
 def test_names_of_stretches_that_would_cover_each_other_are_written_as_one():
-    rows = records(
-        {"intended": 0, "sent": 0, "texts": [90], "phase": Phase.WARMUP},
-        {"intended": 100, "sent": 100, "texts": [190]},
-        {"intended": 300, "sent": 300, "texts": [500]},
-    )
-    ramped = cell(window_start_s=0.2, window_s=0.25, window_kind="steady")
+    rows, ramped = a_ramp()
     alone, shared = (timeline.draw(ramped, rows, REAL, until_s=until_s) for until_s in (0.0, 4.0))
     assert {"warm-up", "ramp", "drain"} <= set(texts_of(alone.svg))
     assert "warm-up, ramp, drain" in texts_of(shared.svg)
