@@ -70,7 +70,7 @@ def _of_engines(side: Side) -> Settings:
     """The settings of all engines that the cells were measured on: `200000, 100000` where they changed."""
     kept = {str(engine): engine for cell in side.cells if (engine := known(cell.conditions.engine))}
     each = [settings(side.manifest, side.label, engine) for engine in kept.values() or (None,)]
-    together = Settings(_joined([one.known for one in each]), _joined([one.raw for one in each]))
+    together = Settings(_joined([found.known for found in each]), _joined([found.raw for found in each]))
     if kept:  # the version of the package where there is one, as in a manifest
         named = [cell.engine_version.partition(" (server: ")[0] for cell in side.cells if cell.engine_version]
         together.known.update(_joined([{"engine-version": version} for version in named], exact=True))
