@@ -164,19 +164,27 @@ def _first(urls: str) -> str:
 
 
 def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backend":
-    """The engine that answers there. Raises SpecError where the user's name of it is another engine's."""
+    """The engine that answers there, by its answers; where they fit none, by the user's name of it.
+
+    Raises SpecError where that name is another engine's, and SetupError where it lacks what that engine has.
+    """
     from harness.engines.speak.detect import recognise
+    from harness.engines.speak.server import Server
     from harness.spec import files
     from harness.spec.backend_refs import load_backend
 
-    url = _first(given.url)
+    url, named = _first(given.url), given.alias in files.names("backends")
     recognised = recognise(url, access)
-    definition = load_backend(recognised.name if recognised else "openai")
+    definition = load_backend(recognised.name if recognised else given.alias if named else "openai")
     recognition = (
         f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
     )
+    if named and not recognised:
+        recognition += ", so as named"
+        with closing(Server(definition, url, model, access)) as server:
+            server.check_reachable()
     ui.note(f"{url}: {definition.backend.title} ({recognition}), model {model}")
-    if given.alias != definition.name and given.alias in files.names("backends"):
+    if named and given.alias != definition.name:
         raise SpecError(
             f"is the name of another engine: {url} answers as {definition.backend.title}",
             where=f"{given.alias}=",

@@ -12,6 +12,8 @@ import pytest
 from harness.cli.commands import run, url
 from harness.cli.flags import options
 from harness.cli.main import main
+from harness.engines.speak import detect
+from harness.engines.speak.detect import Recognised
 from harness.errors import ExitCode, SpecError
 from harness.probe import Look
 from harness.run.setup.prepare import prepare
@@ -26,6 +28,7 @@ class Handler(BaseHTTPRequestHandler):
     key = ""
     broken = 0  # status of every list of models
     embeds = False  # and nothing else
+    paths = ()  # that are answered too
 
     def log_message(self, *_words):
         pass
@@ -40,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/models" and self.models is not None:
             self._say(200, {"object": "list", "data": [{"id": name} for name in self.models]})
         else:
-            self._say(404, {})
+            self._say(200 if self.path in self.paths else 404, {})
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
@@ -166,14 +169,28 @@ def test_a_value_behind_a_name_is_for_that_server_alone(called, monkeypatch):
     assert "sekrit" not in error
 
 
-def test_the_name_of_another_engine_is_refused_before_any_first_look(called):
+def test_the_name_of_another_engine_is_refused_before_any_first_look(called, monkeypatch):
     """A look at the first server would be in vain, and is answered with 503 here."""
+    monkeypatch.setattr(detect, "recognise", lambda url, access: Recognised("sglang", ("/server_info",)))
     with server() as url, server() as other:
         code, error = called(f"new={url}", f"vllm={other}")
     assert code == ExitCode.USAGE
     assert error == (
-        f"error: vllm=: is the name of another engine: {other} answers as OpenAI-compatible server\n"
+        f"error: vllm=: is the name of another engine: {other} answers as SGLang\n"
         "hint: give the server another name, or none\n"
+    )
+
+
+def test_a_server_whose_answers_fit_no_engine_is_the_one_that_it_is_named(called):
+    """A gateway hides what an engine is known by. As in `bench run`, it needs what that engine has."""
+    with server(paths=("/health",)) as url:
+        _, error = called(f"vllm={url}")
+        assert "a chat request got 503" in error  # the first look
+    with server() as url:
+        code, error = called(f"vllm={url}")
+    assert code == ExitCode.SETUP
+    assert error == (
+        f"error: {url}/health: no such path on this server\nhint: is this vLLM? openai=URL takes any server\n"
     )
 
 
