@@ -191,7 +191,10 @@ class Server:
         answer = self._short_request(name, timeout_s)
         if answer.refuses_key:
             self._accepted(answer)
-        if refusal := self._refusal(name, answer):
+        refusal = self._refusal(name, answer)
+        if refusal and (answer.status >= 500 or self.served_name in answer.said):
+            raise SetupError(refusal, where=self.base_url)  # it has that API: it fails, or lacks the model
+        if refusal:
             raise SetupError(
                 f"no {APIS[name].title} API: {refusal}",
                 where=self.base_url,

@@ -1,0 +1,36 @@
+"""What a server answers to a short request of the API that the load will speak."""
+
+import json
+
+import pytest
+
+from harness.client.answer import Answer
+from harness.engines.speak.server import Server
+from harness.errors import SetupError
+from harness.spec.backend_refs import parse_backend_list
+
+
+def refusal(monkeypatch, status, said):
+    body = json.dumps({"error": {"message": said}}).encode()
+    monkeypatch.setattr(Server, "_ask", lambda _self, _method, path, **_: Answer(path, status, {}, body, ()))
+    (ref,) = parse_backend_list("vllm@messages=http://h")
+    with pytest.raises(SetupError) as caught:
+        Server(ref.definition, "http://h", "team/small").check_api()
+    return caught.value
+
+
+@pytest.mark.parametrize("status", [400, 404, 405])
+def test_a_server_that_refuses_the_request_lacks_the_api(monkeypatch, status):
+    error = refusal(monkeypatch, status, "Not Found")
+    assert error.what.startswith(f"no Messages API: POST /v1/messages answered {status}")
+    assert "`bench URL` says which APIs a server has" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(404, "The model `team/small` does not exist."), (503, "overloaded")]
+)
+def test_a_server_that_lacks_the_model_or_fails_has_the_api(monkeypatch, status, said):
+    error = refusal(monkeypatch, status, said)
+    assert error.what.startswith(f"POST /v1/messages answered {status}")
+    assert said in error.what
+    assert error.hint is None
