@@ -14,7 +14,7 @@ from harness.model.numbers import as_given, counted, percent_apart
 
 Numbers = dict[str, float | None]
 
-CLIENT_BUSY = 0.9  # of a core, by the busiest load process, or of what its cgroup gets, by all of them
+CLIENT_BUSY = 0.9  # of a core, by the busiest load process, or of what it gets, by all of them
 KV_FULL = 0.95
 DRAM_FULL_PCT, SM_FULL_PCT = 75.0, 80.0  # of what the chip could do: real kernels reach little more
 MEMORY_BUSY_PCT = 70.0  # NVML: share of time in which memory was read or written
@@ -30,8 +30,8 @@ QUEUED = 0.5  # requests, on average
 @dataclass(frozen=True, slots=True)
 class Watched:
     """The input of the rules. `threads`: how many the engine was started with, if known. `quotas`: CPUs'
-    worth of time that the cgroups of "client" and "server" get, and no more than the CPUs that threads of
-    "server" may run on, where there is a limit.
+    worth of time that the cgroups of "client" and "server" get, and no more than the CPUs that their threads
+    may run on, where there is a limit.
     """
 
     load: LoadPoint
@@ -94,7 +94,7 @@ def _client(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
         yield "client", f"the load generator: one of its processes used {busy:.0%} of a core"
     used, limit = seen["client_cores"], seen["client_cpu_quota"]
     if used is not None and limit is not None and used >= CLIENT_BUSY * limit:
-        yield "client", f"the load generator: it used {used:.2f} cores, and its cgroup gets {limit:g}"
+        yield "client", f"the load generator: it used {used:.2f} of {_cores(limit)} that it gets"
 
 
 def _kv_cache(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
@@ -164,10 +164,14 @@ def _given_cores(seen: Numbers) -> float | None:
     return min(filter(None, (seen["cpus"], seen["engine_cpu_quota"])), default=None)
 
 
+def _cores(count: float) -> str:
+    return f"{count:g} core{'s' * (count != 1)}"
+
+
 def _engine_cores(used: float, seen: Numbers, cell: Watched) -> str:
     """`1.9 of 2 cores with 1 thread`: an engine with fewer threads than cores is full before these are."""
     cpus = _given_cores(seen)
-    cores = f"{used:.1f} cores" if cpus is None else f"{used:.1f} of {cpus:g} core{'s' * (cpus != 1)}"
+    cores = f"{used:.1f} cores" if cpus is None else f"{used:.1f} of {_cores(cpus)}"
     if cell.threads is None or (cpus is not None and cell.threads >= cpus):
         return cores
     return f"{cores} with {counted(int(cell.threads), 'thread')}"

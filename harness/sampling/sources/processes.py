@@ -139,14 +139,17 @@ class Processes:
         else:
             self._engine = Tree(roots)
             self.about["engine_pid"] = min(roots)
-        own = cpu_quota(*roots) if len(roots) == 1 else None
-        limits = (own, self._engine.bound_cpus() if self._engine is not None else None)
-        quotas = {"client": cpu_quota(), "server": min(filter(None, limits), default=None)}
-        if limited := {name: quota for name, quota in quotas.items() if quota}:
-            self.about["cpu_quotas"] = limited
         listeners = {pid for pid in map(listener, watch.partner_ports) if pid is not None}
         partners = frozenset(watch.partner_pids) | (listeners - roots)  # one server may be both
         self._client = Tree(frozenset({watch.bench_pid}), roots | partners | {psutil.Process().pid})
+        own = cpu_quota(*roots) if len(roots) == 1 else None
+        limits = {
+            "client": (cpu_quota(), self._client.bound_cpus()),
+            "server": (own, self._engine.bound_cpus() if self._engine is not None else None),
+        }
+        least = {name: min(known) for name, both in limits.items() if (known := list(filter(None, both)))}
+        if least:
+            self.about["cpu_quotas"] = least
         if watch.duet and partners:
             self._partners = Tree(partners)
 

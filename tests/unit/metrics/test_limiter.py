@@ -100,7 +100,7 @@ def cell(**changes):
         ({"cores": 1.8, "quotas": {"server": 2.0}}, "cpu", "used 1.8 of 2 cores, the GPU was busy 40 %"),
         ({"cores": 1.8, "utilisation_pct": 84.7, "quotas": {"server": 2.0}}, "load", "engine on 1.8 of 2"),
         ({"cores": 1.2, "threads": 1.0}, "load", "nothing was saturated"),
-        ({"client_cores": 0.97, "quotas": {"client": 1.0}}, "client", "0.97 cores, and its cgroup gets 1"),
+        ({"client_cores": 0.97, "quotas": {"client": 1.0}}, "client", "used 0.97 of 1 core that it gets"),
         ({"client_cores": 1.7, "quotas": {"client": 2.0}}, "load", "nothing was saturated"),
         ({"client_cores": 1.9}, "load", "nothing was saturated"),
     ],

@@ -143,7 +143,7 @@ def test_limits_of_cpu_time_are_kept_of_whom_has_one(host, monkeypatch):
 def test_the_cpus_that_any_thread_of_the_engine_may_run_on_are_its_limit(host, monkeypatch):
     """A worker that binds itself to one CPU leaves the engine those of the others."""
     host.start(300, ENGINE)
-    bound = {ENGINE: {0, 1}, 300: {1}}
+    bound = {ENGINE: {0, 1}, 300: {1}, BENCH: set(range(16))}
     monkeypatch.setattr(os, "sched_getaffinity", bound.__getitem__)
     monkeypatch.setattr(psutil, "cpu_count", lambda: 16)
     monkeypatch.setattr(processes, "cpu_quota", lambda process=None: None)
@@ -155,6 +155,18 @@ def test_the_cpus_that_any_thread_of_the_engine_may_run_on_are_its_limit(host, m
     monkeypatch.setattr(processes, "cpu_quota", lambda process=None: None)
     monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
     assert "cpu_quotas" not in opened().about
+
+
+def test_the_cpus_that_the_load_generator_is_bound_to_are_its_limit(host, monkeypatch):
+    """`taskset -c 0-2 bench …`, against an engine that may use them all."""
+    host.start(101, BENCH)
+    bound = {BENCH: {0, 1, 2}, 101: {1}, ENGINE: set(range(16))}
+    monkeypatch.setattr(os, "sched_getaffinity", bound.__getitem__)
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 16)
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: None)
+    assert opened().about["cpu_quotas"] == {"client": 3}
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: None if process else 2.5)
+    assert opened().about["cpu_quotas"] == {"client": 2.5}
 
 
 def test_a_thread_that_ended_hides_no_cpu_of_the_others(host, monkeypatch):
