@@ -35,9 +35,7 @@ class Page:
     """One tab of one browser. `events` holds everything the tab said, in order."""
 
     def __init__(self) -> None:
-        program = (
-            shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        )
+        program = next(filter(None, map(shutil.which, PROGRAMS)), None)
         assert program, "these tests need Chromium: apt-get install chromium"
         self.events: list[dict[str, Any]] = []
         self._profile = tempfile.mkdtemp(prefix="report-browser-")
@@ -85,8 +83,10 @@ class Page:
                 return answer["result"]
             self.events.append(answer)
 
-    def open(self, place: Path | str) -> None:
-        """Returns when the page and everything it asked for has been loaded."""
+    def open(self, place: Path | str, width: int | None = None, **look: bool) -> None:
+        """Returns when the page and everything it asked for has been loaded. No width: as it was."""
+        if width is not None:
+            self.look(width, **look)
         self.events.clear()
         self.call("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
         deadline = time.monotonic() + ANSWER_S
@@ -95,6 +95,9 @@ class Page:
 
     def said(self, method: str) -> list[dict[str, Any]]:
         return [event["params"] for event in self.events if event.get("method") == method]
+
+    def requested(self) -> list[str]:
+        return [event["request"]["url"] for event in self.said("Network.requestWillBeSent")]
 
     def evaluate(self, expression: str) -> Any:
         """Its value, or what it promises."""

@@ -12,8 +12,7 @@ RUN = "20261125T020543Z-shared-prefix-9d36a6"  # the run that docs/reading-a-res
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Page() as page:
-        page.look(1280)
-        page.open(rebuilt(Path(folder), RUN))
+        page.open(rebuilt(Path(folder), RUN), 1280)
         (ROOT / "docs" / "report-first-screen.png").write_bytes(page.picture())
 
 

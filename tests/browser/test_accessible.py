@@ -13,8 +13,7 @@ DESK = 1280
 )
 @pytest.mark.parametrize("report", ["two_engines", "nine_engines", "several_runs"])
 def test_axe_finds_nothing(page, report, width, dark, request):
-    page.look(width, dark=dark)
-    page.open(request.getfixturevalue(report))
+    page.open(request.getfixturevalue(report), width, dark=dark)
     page.evaluate(OPEN_ALL)
     # A phone has the colours of a desk, and nine engines write in those of two.
     assert violations(page, colours=width == DESK and report != "nine_engines") == []

@@ -88,8 +88,7 @@ def plain_counts(page, tmp_path_factory):
     """Of a report without hostile texts."""
     folder = make_run(tmp_path_factory.mktemp("plain"), Shape(TWO, (2,), requests=8))
     build(folder)
-    page.look(1200)
-    page.open(folder.path / "report.html")
+    page.open(folder.path / "report.html", 1200)
     return page.evaluate(f"document.querySelectorAll({ACTIVE!r}).length")
 
 
@@ -98,20 +97,15 @@ def stored(request, tmp_path_factory):
     return hostile_run(tmp_path_factory.mktemp("run"), request.param), request.param
 
 
-def requested(page):
-    return [event["request"]["url"] for event in page.said("Network.requestWillBeSent")]
-
-
 def ran(page):
     """A script, a dialog, or a request beyond the page's own."""
     owned = page.evaluate("document.title") == "owned"
-    return owned or page.said("Page.javascriptDialogOpening") or requested(page)[1:]
+    return owned or page.said("Page.javascriptDialogOpening") or page.requested()[1:]
 
 
 def test_the_report_shows_it_and_does_nothing(page, stored, plain_counts):
     folder, text = stored
-    page.look(1200)
-    page.open(folder.path / "report.html")
+    page.open(folder.path / "report.html", 1200)
     assert not ran(page)
     assert page.evaluate(f"document.querySelectorAll({ACTIVE!r}).length") == plain_counts
     assert page.evaluate(HANDLERS) == 0
@@ -129,8 +123,7 @@ def rendered(page, markdown, folder):
     html = MarkdownIt("gfm-like", {"html": True, "linkify": True}).render(markdown)
     place = folder / "rendered.html"
     place.write_text(f"<!doctype html><meta charset=utf-8><title>page</title>{html}<p id=end>end", "utf-8")
-    page.look(1200)
-    page.open(place)
+    page.open(place, 1200)
     assert not ran(page)
     assert page.evaluate("document.title") == "page"
     assert page.evaluate(f"document.querySelectorAll({ACTIVE!r}).length") == 0
@@ -187,9 +180,8 @@ def test_the_live_port_is_text_to_a_browser(page, text):
     said = exposition(State(0.0, made, load=(CELL, progress())), 60.0).encode()
     listener = socket.create_server(("127.0.0.1", 0))
     with page_server.serving(listener, "/metrics", TYPE, lambda: said):
-        page.look(1200)
-        page.open(f"http://127.0.0.1:{listener.getsockname()[1]}/metrics?{text[:20]!r}")
+        page.open(f"http://127.0.0.1:{listener.getsockname()[1]}/metrics?{text[:20]!r}", 1200)
         assert page.evaluate("document.contentType") == "text/plain"
         assert page.evaluate("document.querySelectorAll('script, img, iframe, svg').length") == 0
-        assert not [url for url in requested(page) if "evil" in url]
+        assert not [url for url in page.requested() if "evil" in url]
     assert page.evaluate("document.title") != "owned"

@@ -66,8 +66,7 @@ def any_report(request):
 
 
 def opened(page, report, width, **how):
-    page.look(width, **how)
-    page.open(report)
+    page.open(report, width, **how)
     page.evaluate(SETTLED)
 
 

@@ -43,16 +43,11 @@ def complaints(page):
     return [event for method in COMPLAINTS for event in page.said(method)]
 
 
-def requests(page):
-    return [event["request"]["url"] for event in page.said("Network.requestWillBeSent")]
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_loads_alone_and_without_complaint(page, report, width, dark):
-    page.look(width, dark=dark)
-    page.open(report)
-    assert requests(page) == [report.as_uri()]
+    page.open(report, width, dark=dark)
+    assert page.requested() == [report.as_uri()]
     assert complaints(page) == []
     # One next to the result, and one metric of each family, distributions at each load.
     assert visible(page, ".plot svg") == 5
@@ -64,8 +59,7 @@ def test_it_loads_alone_and_without_complaint(page, report, width, dark):
 def test_dark_and_light_are_readable(page, report):
     colours = {}
     for dark in (False, True):
-        page.look(1200, dark=dark)
-        page.open(report)
+        page.open(report, 1200, dark=dark)
         colours[dark] = [
             page.evaluate(f"getComputedStyle(document.querySelector({selector!r})).{name}")
             for selector, name in (
@@ -85,8 +79,7 @@ def brightness(colour):
 
 
 def test_a_backend_can_be_hidden_and_shown_again(page, report):
-    page.look(1200)
-    page.open(report)
+    page.open(report, 1200)
     rows, curves = "tbody tr[data-series~='2']", ".plot g[data-series='2']"
     before = visible(page, rows), visible(page, curves)
     assert min(before) > 0
@@ -113,8 +106,7 @@ def hide(page, *indices):
 
 
 def test_hiding_a_backend_fits_the_axes_to_the_others(page, report):
-    page.look(1280)
-    page.open(report)
+    page.open(report, 1280)
     made, tops, ticks = page.evaluate(f"{CHART}.outerHTML"), page.evaluate(TOPS), page.evaluate(TICKS)
     series = page.evaluate(
         f"[...{CHART}.querySelectorAll('[data-points]')].map(line => [line.dataset.series,"
@@ -137,8 +129,7 @@ X_ENDS = """[...document.querySelectorAll('.plot svg')].flatMap(svg =>
 
 def test_the_last_tick_of_a_fitted_axis_stays_in_the_picture(page, nine_engines):
     """60000, where the font of a phone is wide."""
-    page.look(390)
-    page.open(nine_engines)
+    page.open(nine_engines, 390)
     hide(page, *range(8))
     ends = page.evaluate(X_ENDS)
     assert "60000" in [text for text, _room in ends]
@@ -146,8 +137,7 @@ def test_the_last_tick_of_a_fitted_axis_stays_in_the_picture(page, nine_engines)
 
 
 def test_a_value_is_read_where_it_lies_after_the_axes_were_fitted(page, report):
-    page.look(1280)
-    page.open(report)
+    page.open(report, 1280)
     hide(page, *range(1, 8))
     place = page.evaluate(
         f"(svg => {{ svg.scrollIntoView({{block: 'center'}}); const b = svg.querySelector("
@@ -159,8 +149,7 @@ def test_a_value_is_read_where_it_lies_after_the_axes_were_fitted(page, report):
 
 
 def test_the_front_is_of_the_backends_that_are_shown(page, report):
-    page.look(1280)
-    page.open(report)
+    page.open(report, 1280)
     front = "document.querySelector(\"[data-family='trade-off'] figure:not([data-other]) .front\")"
     made = page.evaluate(f"{front}.getAttribute('d')")
     hide(page, *range(1, 8))
@@ -184,8 +173,7 @@ CAPS = """[...document.querySelectorAll('.plot svg g:not([data-off]) > .bars')].
 
 
 def test_the_caps_of_bars_stay_at_their_ends(page, report):
-    page.look(1280)
-    page.open(report)
+    page.open(report, 1280)
     for hidden in ((), range(1, 8)):
         hide(page, *hidden)
         drawn = page.evaluate(CAPS)
@@ -196,8 +184,7 @@ def test_the_caps_of_bars_stay_at_their_ends(page, report):
 
 def test_a_printed_page_names_the_backends_and_has_no_switches(page, report, several_runs):
     for place in (report, several_runs):
-        page.look(1280)
-        page.open(place)
+        page.open(place, 1280)
         assert visible(page, "#show input") > 1
         page.call("Emulation.setEmulatedMedia", media="print")
         assert visible(page, "#show label span") == visible(page, "#show .sample") > 1
@@ -206,8 +193,7 @@ def test_a_printed_page_names_the_backends_and_has_no_switches(page, report, sev
 
 
 def test_a_run_that_is_hidden_stays_in_the_course_over_all_runs(page, several_runs):
-    page.look(1280)
-    page.open(several_runs)
+    page.open(several_runs, 1280)
     courses, runs = "svg[aria-label*='of 7 runs'] .line", "[data-family='trade-off'] .line"
     before, shown = visible(page, courses), visible(page, runs)
     hide(page, 0)
@@ -216,8 +202,7 @@ def test_a_run_that_is_hidden_stays_in_the_course_over_all_runs(page, several_ru
 
 
 def test_the_first_screen_has_the_result_and_its_chart(page, report):
-    page.look(1280)
-    page.open(report)
+    page.open(report, 1280)
     assert page.evaluate(f"{BOTTOM}('.standing, .first figure')") < 900
     assert len(texts(page, ".standing")) == 2  # one for each load
     rows = "[...document.querySelectorAll('.standing')].map(table => table.rows.length)"
@@ -225,8 +210,7 @@ def test_the_first_screen_has_the_result_and_its_chart(page, report):
 
 
 def test_cells_are_folded_behind_backends_and_loads(page, report):
-    page.look(1280)
-    page.open(report)
+    page.open(report, 1280)
     assert visible(page, "#more table") == 0
     for part in ("validity", "statistics"):
         page.evaluate(f"document.getElementById({part!r}).parentElement.open = true")
@@ -237,16 +221,14 @@ def test_cells_are_folded_behind_backends_and_loads(page, report):
 
 
 def test_a_link_to_a_folded_part_opens_it(page, report):
-    page.look(1280)
-    page.open("about:blank")  # else only the fragment of the same page changes, and nothing is loaded
+    page.open("about:blank", 1280)  # else only the fragment of the same page changes, and nothing is loaded
     page.open(f"{report.as_uri()}#conditions")
     assert visible(page, "#conditions") == 1
     assert visible(page, "#validity") == 0
 
 
 def test_the_metric_of_a_family_can_be_chosen(page, report):
-    page.look(1200)
-    page.open(report)
+    page.open(report, 1200)
     shown = "[data-family='load'] figcaption"
     assert texts(page, shown) == ["Time to first token p50 against concurrency (closed loop)"]
     page.evaluate(
@@ -265,8 +247,7 @@ def texts(page, selector):
 
 
 def test_the_keyboard_reads_values(page, report):
-    page.look(1200)
-    page.open(report)
+    page.open(report, 1200)
     page.evaluate("document.querySelector(\"[data-family='load'] .plot\").focus()")
     for key in ("ArrowRight", "ArrowRight"):
         page.call("Input.dispatchKeyEvent", type="keyDown", key=key)
@@ -289,8 +270,7 @@ def test_the_keyboard_reads_values(page, report):
     [("load", " ms", len(EIGHT)), ("trade-off", " per user", 1), ("distribution", " ms", len(EIGHT))],
 )
 def test_the_pointer_reads_values(page, report, family, unit, values):
-    page.look(1200)
-    page.open(report)
+    page.open(report, 1200)
     plot = f"document.querySelector(\"[data-family='{family}'] figure:not([data-other]) .plot\")"
     page.evaluate(f"{plot}.scrollIntoView({{block: 'center'}})")
     x, y = page.evaluate(f"(b => [b.x + b.width / 2, b.y + b.height / 2])({plot}.getBoundingClientRect())")
@@ -302,8 +282,7 @@ def test_the_pointer_reads_values(page, report, family, unit, values):
 
 
 def test_it_is_whole_without_a_script(page, report):
-    page.look(1200, script=False)
-    page.open(report)
+    page.open(report, 1200, script=False)
     shown = page.call("DOM.getDocument", depth=1)["root"]["nodeId"]
 
     def query(selector):
@@ -317,8 +296,7 @@ def test_it_is_whole_without_a_script(page, report):
 
 
 def test_the_keyboard_reaches_everything_and_shows_where_it_is(page, report):
-    page.look(1200)
-    page.open(report)
+    page.open(report, 1200)
     page.press_tab()
     assert page.evaluate("document.activeElement.textContent") == "Skip to the answer"
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -331,13 +309,12 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(page, report):
 
 
 def test_hostile_text_is_inert(page, hostile):
-    page.look(1200)
-    page.open(hostile)
+    page.open(hostile, 1200)
     assert page.evaluate("document.title").startswith("shared-prefix: x<script>")
     assert page.evaluate("document.scripts.length") == 1
     assert page.evaluate("document.images.length") == 0
     assert EVIL in page.evaluate("document.querySelector('blockquote').textContent")
-    assert requests(page) == [hostile.as_uri()]
+    assert page.requested() == [hostile.as_uri()]
     assert complaints(page) == []
 
 
@@ -347,7 +324,6 @@ def test_markup_that_slipped_in_could_still_not_run(page, report, tmp_path):
     broken.write_text(
         report.read_text(encoding="utf-8").replace("</main>", f"{EVIL}</main>"), encoding="utf-8"
     )
-    page.look(1200)
-    page.open(broken)
+    page.open(broken, 1200)
     assert page.evaluate("document.title").startswith("shared-prefix")
     assert page.evaluate("document.scripts.length") == 2

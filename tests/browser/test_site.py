@@ -33,6 +33,5 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 )
 @pytest.mark.parametrize("name", PAGES, ids=lambda name: name.partition(".")[0] or "landing")
 def test_axe_finds_nothing(page, address, name, width, dark):
-    page.look(width, dark=dark)
-    page.open(f"{address}/{name}")
+    page.open(f"{address}/{name}", width, dark=dark)
     assert violations(page) == []

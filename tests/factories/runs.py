@@ -244,18 +244,12 @@ def cell_facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, 
 
 
 def manifest_of(run: str, shape: Shape, order: list[str]) -> dict[str, Any]:
+    labels = ",".join(engine.label for engine in shape.engines)
     return {
         "run": run,
         "state": "complete",
         "created_utc": "2026-11-20T05:17:44Z",
-        "command": [
-            "bench",
-            "run",
-            "--scenario",
-            "shared-prefix",
-            "--backends",
-            ",".join(engine.label for engine in shape.engines),
-        ],
+        "command": ["bench", "run", "--scenario", "shared-prefix", "--backends", labels],
         "host": {
             "hostname": "generated",
             "system": "Linux",

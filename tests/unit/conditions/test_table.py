@@ -3,7 +3,6 @@
 import copy
 import functools
 import re
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +19,6 @@ from harness.verdicts.baseline import Run, compare_runs
 from tests.factories import documents
 from tests.unit.verdicts.test_pairs import cells
 
-DOCS = Path(__file__).parents[3] / "docs"
 ENGINES = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
 KINDS = {
     "cpus_usable": int,
