@@ -192,7 +192,8 @@ class Server:
         if answer.refuses_key:
             self._accepted(answer)
         refusal = self._refusal(name, answer)
-        if refusal and (answer.status >= 500 or self.served_name in answer.said):
+        names_model = bool(self.served_name) and self.served_name in answer.said
+        if refusal and (answer.status >= 500 or names_model):
             raise SetupError(refusal, where=self.base_url)  # it has that API: it fails, or lacks the model
         if refusal:
             raise SetupError(

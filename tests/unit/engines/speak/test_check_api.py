@@ -10,12 +10,12 @@ from harness.errors import SetupError
 from harness.spec.backend_refs import parse_backend_list
 
 
-def refusal(monkeypatch, status, said):
+def refusal(monkeypatch, status, said, model="team/small"):
     body = json.dumps({"error": {"message": said}}).encode()
     monkeypatch.setattr(Server, "_ask", lambda _self, _method, path, **_: Answer(path, status, {}, body, ()))
     (ref,) = parse_backend_list("vllm@messages=http://h")
     with pytest.raises(SetupError) as caught:
-        Server(ref.definition, "http://h", "team/small").check_api()
+        Server(ref.definition, "http://h", model).check_api()
     return caught.value
 
 
@@ -24,6 +24,7 @@ def test_a_server_that_refuses_the_request_lacks_the_api(monkeypatch, status):
     error = refusal(monkeypatch, status, "Not Found")
     assert error.what.startswith(f"no Messages API: POST /v1/messages answered {status}")
     assert "`bench URL` says which APIs a server has" in error.hint
+    assert refusal(monkeypatch, status, "Not Found", model="").what.startswith("no Messages API")
 
 
 @pytest.mark.parametrize(
