@@ -9,11 +9,7 @@ the second has fewer right of. Both are asked until the test decides, at the loo
 wrongly only with more than four requests in flight. Prints Markdown tables.
 """
 
-import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from contextlib import ExitStack
@@ -24,6 +20,7 @@ import numpy as np
 from harness.agreement import load_questions, made_questions, messages_of
 from harness.mockserver import running
 from harness.stats.paired import LEVEL, change
+from tests.bench.command import bench, options
 
 QUESTIONS = (58, 358, 658, 1058)
 LOSSES = (0.0, 0.03, 0.05, 0.08)
@@ -31,9 +28,7 @@ WIRE_QUESTIONS, WIRE_WRONG = 600, (0.0, 0.05, 0.08)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--number", type=int, default=2000, help="experiments per row")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--discord", type=float, default=0.15)
@@ -97,11 +92,10 @@ def _run(folder: Path, answers: Path, wrong: float, seed: int) -> dict[bool, str
     with ExitStack() as servers:
         sound = servers.enter_context(running(**quick))
         breaks = servers.enter_context(running(**quick, wrong=f"{wrong}:above=4"))
-        command = [sys.executable, "-m", "harness", "run", "--scenario", "fixed-length", "--no-probe"]
-        command += ["--backends", f"truth={sound.url},openai={breaks.url}", "--out", str(out)]
-        command += ["--concurrency", "8", "--requests", "16", "--output-tokens", "8", "--repeats", "1"]
-        command += ["--accuracy", str(WIRE_QUESTIONS), "--no-report"]
-        subprocess.run(command, check=False, capture_output=True, env=dict(os.environ), timeout=600)
+        what = ("--scenario", "fixed-length", "--backends", f"truth={sound.url},openai={breaks.url}")
+        load = ("--concurrency", "8", "--requests", "16", "--output-tokens", "8", "--repeats", "1")
+        asked = ("--accuracy", WIRE_QUESTIONS, "--no-probe", "--no-report", "--out", out)
+        bench("run", *what, *load, *asked, limit_s=600)
     (summary,) = out.glob("*/summary.json")
     accuracy = json.loads(summary.read_text())["agreement"]["accuracy"]
     return {one["under_load"]: one["verdict"] for one in accuracy if one["a"] != one["b"]}

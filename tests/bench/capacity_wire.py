@@ -1,12 +1,11 @@
 """Searches of `bench run --find-capacity` through the scripted server, whose slots set its capacity."""
 
-import json
-import os
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.scripted import bench, define
+from tests.integration.scripted import MEASURED, bench, define, summary
 
 
 class Served(NamedTuple):
@@ -43,10 +42,8 @@ def wire(searches: int, seconds: float, requests: int) -> list[str]:
 
 
 def _searched(server: Served, folder: Path, searches: int, seconds: float, requests: int) -> tuple[str, dict]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        (folder / "backends").mkdir()
+    with contextlib.chdir(folder):
+        Path("backends").mkdir()
         half = server.service_ms // 2
         timed = ("--probe-seconds", f"{seconds:g}") if "--rate" in server.load else ()
         define("served", "--max-running", str(server.slots), ttft_ms=half, gap_ms=half / 3)
@@ -54,10 +51,7 @@ def _searched(server: Served, folder: Path, searches: int, seconds: float, reque
             "run", "--scenario", "fixed-length", "--backends", "served", "--find-capacity", *server.load,
             *timed, "--requests", str(requests), "--output-tokens", "4",
             "--repeats", str(searches), "--set", server.limit, "--no-probe",
-            code=(0, 4), limit_s=3600, BENCH_CACHE=str(folder / "cache"),
+            code=MEASURED, limit_s=3600, BENCH_CACHE=str(folder / "cache"),
         )  # fmt: skip
-        (run,) = (folder / "results").iterdir()
-        (found,) = json.loads((run / "summary.json").read_text())["capacity"]
-    finally:
-        os.chdir(before)
+        (found,) = summary()["capacity"]
     return next(line for line in done.stdout.splitlines() if line.startswith("capacity")), found

@@ -10,7 +10,6 @@ first request to the last. Needs root, iproute2, the extra `ray`, and descriptor
 Markdown table; exits 1 where a request failed.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.store import RunFolder
+from tests.bench.command import options
 from tests.cluster.conftest import cluster
 from tests.cluster.network import HEAD, OTHER, Machines
 from tests.cluster.runs import TWO, cell_of
@@ -43,23 +43,13 @@ def _loads(streams: int, rate: int) -> Iterator[Load]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--rate", type=int, default=3_000)
     arguments = parser.parse_args()
-    columns = (
-        "load",
-        "from",
-        "answered",
-        "sent",
-        "TTFT p50, p99, error",
-        "sent late p50, p99",
-        "CPU per request",
-        "×",
+    print(
+        "| load | from | answered | sent | TTFT p50, p99, error | sent late p50, p99 | CPU per request | × |"
     )
-    print(f"| {' | '.join(columns)} |")
     print("|---|---|--:|--:|--:|--:|--:|--:|")
     failed = 0
     for load in _loads(arguments.streams, arguments.rate):
@@ -84,17 +74,10 @@ def _measured(machines: Machines, load: Load, flags: tuple[str, ...]) -> tuple[i
         machines.wait_for(port, address)
     urls = "+".join(f"http://{address}:{port}" for address, port in _PORTS.items())
     words = (
-        "--scenario",
-        "fixed-length",
-        "--backends",
-        f"openai={urls}",
-        "--repeats",
-        "1",
-        "--profile",
-        "cpu",
+        *("--scenario", "fixed-length", "--backends", f"openai={urls}", "--repeats", "1"),
+        *("--profile", "cpu", "--no-probe", "--no-agreement", "--no-report", "--input-tokens", "16"),
     )
-    plain = ("--no-probe", "--no-agreement", "--no-report", "--input-tokens", "16", "--out", "results")
-    done = machines.run("run", *words, *plain, *load.flags, *flags, timeout=_LIMIT_S)
+    done = machines.run("run", *words, "--out", "results", *load.flags, *flags, timeout=_LIMIT_S)
     assert done.returncode in (0, 4), done.stderr
     (run,) = (machines.folder / "results").iterdir()
     folder = RunFolder(run)

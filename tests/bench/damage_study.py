@@ -8,7 +8,6 @@ file as it is. Noise 0 changes rounding alone: a loss there is a false verdict. 
 already is not measured again. Prints a Markdown table.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from harness.engines.provide.install import install_engine
 from harness.engines.provide.models import ensure_weights
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import choose_model, choose_track
+from tests.bench.command import bench, options
 
 DAMAGE = Path(__file__).with_name("damage_weights.py")
 INTACT = "intact"
@@ -27,9 +27,7 @@ _ENDED = ("complete", "invalid")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--noise", type=float, nargs="+", default=[0.0, 0.1, 0.3])
     parser.add_argument("--questions", type=int, default=80)
     parser.add_argument("--out", type=Path, default=None)
@@ -60,29 +58,9 @@ def _run(model: Path, out: Path, questions: int) -> Path:
     """Its folder."""
     if not (known := _complete(out)):
         load = ("--concurrency", "4", "--requests", "16", "--repeats", "1", "--output-tokens", "16")
-        what = (
-            "--scenario",
-            "fixed-length",
-            "--backends",
-            "llamacpp",
-            "--launch",
-            "process",
-            "--profile",
-            "cpu",
-        )
-        _bench(
-            "run",
-            *what,
-            *load,
-            "--model",
-            model,
-            "--accuracy",
-            questions,
-            "--no-probe",
-            "--no-report",
-            "--out",
-            out,
-        )
+        what = ("--backends", "llamacpp", "--launch", "process", "--profile", "cpu", "--model", model)
+        asked = ("--accuracy", questions, "--no-probe", "--no-report", "--out", out)
+        _bench("run", "--scenario", "fixed-length", *what, *load, *asked)
         known = _complete(out)
     (folder,) = known
     return folder
@@ -110,8 +88,7 @@ def _right(folder: Path) -> str:
 
 
 def _bench(*words: object) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "harness", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    done = bench(*words, limit_s=1800)
     if done.returncode not in (0, 1, 4):
         sys.exit(done.stderr)
     return done

@@ -43,6 +43,7 @@ from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.load.transport import Transport
 from harness.records.layout import Outcome
+from tests.bench.command import options
 from tests.bench.peers import PEERS, Peer, PeerError, Row, children_cpu_s
 from tests.bench.truth_servers import Served, Timing, serving
 
@@ -243,9 +244,7 @@ def awake(cores: set[int]) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--server", type=Path, help="compiled truthserver")
     parser.add_argument("--c-client", type=Path, help="compiled C epoll client")
     parser.add_argument("--tokenizer", type=Path, help="folder for the peers that want one")

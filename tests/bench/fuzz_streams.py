@@ -8,7 +8,6 @@ event ends equal the reference's on the same body; a stream that was not damaged
 Exits 1 and prints the seed of the first stream that differs.
 """
 
-import argparse
 import gzip
 import multiprocessing
 import random
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from harness.load.http1 import Answer, DecodeError
 from harness.load.sse import parse_events
 from harness.records.layout import Outcome
+from tests.bench.command import options
 from tests.factories.answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, head, play
 from tests.factories.sse_reference import read_stream
 
@@ -135,9 +135,7 @@ def work(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0, help="number of the first stream")

@@ -22,6 +22,7 @@ from harness.model import Manifest, from_json
 from harness.records.layout import Outcome, Phase, Records
 from harness.summary import summarise_cell
 from harness.verdicts.baseline import Run, compare_runs
+from tests.bench.command import options
 from tests.bench.gate_wire import outcome, wire
 from tests.factories.runs import MS, Engine, Shape, cell_facts, make_records, manifest_of
 
@@ -48,9 +49,7 @@ CASES = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--number", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--noise", type=float, default=0.01, help="deviation of a run's speed")

@@ -8,7 +8,6 @@ from a file is sampled. Prints a markdown table. Exit code 1 where the large fil
 as much.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.bench.command import options
 from tests.factories import foreign
 
 REQUESTS, MOST = 2000, 1.5
@@ -31,9 +31,7 @@ assert len(taken.records.requests) == int(sys.argv[2])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--gigabytes", type=float, default=2.0, metavar="N")
     text = int(parser.parse_args().gigabytes * 1e9 / REQUESTS)
     print(

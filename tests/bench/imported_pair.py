@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.mockserver.process import running
+from tests.bench.command import options
 from tests.bench.peers import PEERS
 
 REPEATS, REQUESTS, STREAMS, TOKENS = 8, 60, 4, 16
@@ -73,9 +74,7 @@ def _judged(level: Path) -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--aiperf", required=True, metavar="EXECUTABLE")
     parser.add_argument("--tokenizer", type=Path, required=True, metavar="FOLDER", help="one it can load")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="write the summaries there")

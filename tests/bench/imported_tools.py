@@ -34,6 +34,7 @@ from harness.model.json_path import number_at
 from harness.store import RunFolder
 from harness.validity import RULES, unchecked
 from tests.bench.again import again_once
+from tests.bench.command import options
 from tests.bench.peers import Peer, PeerError, peer_named
 from tests.bench.printed import GAP, OTHERWISE, Said, printed
 
@@ -185,9 +186,7 @@ def _measured(
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--peer", action="append", required=True, metavar="NAME=EXECUTABLE")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER", help="one that the tools can load")
     parser.add_argument("--requests", type=int, default=REQUESTS, metavar="N")

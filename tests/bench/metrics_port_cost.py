@@ -26,10 +26,11 @@ from threading import Thread
 import numpy as np
 
 from harness.cli.display.metrics_port import serving
-from harness.host.access import Access
 from harness.load import run_load
-from harness.load.job import LoadJob, OpenLoop
+from harness.load.job import OpenLoop
 from harness.mockserver import running
+from tests.bench.command import options
+from tests.bench.sampler_cost import load, timed
 from tests.factories.progress import CELL, progress
 from tests.unit.cli.display.test_metrics_port import free_port, going
 
@@ -107,8 +108,6 @@ def visited(port: int, kind: str) -> Iterator[list[float]]:
 
 def felt(kind: str) -> list[float]:
     """The figures of one window, in the order of ROWS and SHARES."""
-    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,"ignore_eos":true,'
-    body += b'"stream_options":{"include_usage":true},"max_tokens":%d}' % TOKENS
     due_ns = (np.arange(int(RATE * SECONDS)) * 1e9 / RATE).astype(np.int64)
     port, state = free_port(), going()
     with (
@@ -117,27 +116,19 @@ def felt(kind: str) -> list[float]:
         elsewhere() if kind == "flood elsewhere" else nullcontext(port) as target,
         visited(target, kind) as seen,
     ):
-        job = LoadJob(
-            url=f"{server.url}/v1/chat/completions",
-            access=Access(),
-            bodies=[body] * len(due_ns),
-            schedule=OpenLoop(due_ns),
-            workers=1,
-        )
+        job = load(server, TOKENS, len(due_ns), OpenLoop(due_ns))
         began, used = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
         result = run_load(job, lambda _: setattr(state, "load", (CELL, progress())))
         took_s, now = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF)
-    events, rows = result.records.events, result.records.requests
-    same = events["seq"][1:] == events["seq"][:-1]
-    text = (events["text_chars"][1:] > 0) & (events["text_chars"][:-1] > 0)
-    gaps_ms = np.diff(events["stamp_ns"])[same & text] / 1e6
+    gap_error_ms, loop_lag_ms, ttft_ms = timed(result)
+    rows = result.records.requests
     bench_s = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
     return [
         len(rows) / ((rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9),
         result.client.send_lag_ms.p99,
-        result.client.loop_lag_ms.p99,
-        float(np.quantile(abs(gaps_ms - 20), 0.99)),
-        float((rows["first_text_ns"] - rows["sent_ns"]).mean()) / 1e6,
+        loop_lag_ms,
+        gap_error_ms,
+        ttft_ms,
         bench_s / took_s,
         seen[1] / (took_s + 1),
         seen[0] / (took_s + 1),
@@ -145,9 +136,7 @@ def felt(kind: str) -> list[float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--page", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--clients", nargs=2, help=argparse.SUPPRESS)

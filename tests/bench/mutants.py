@@ -8,7 +8,6 @@ show NAME` shows it. A mutant that runs into the time limit counts as noticed, a
 reaches does not. Works in the folder `mutants`, where what was tried stays known until the code changes.
 """
 
-import argparse
 import random
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.bench.chaos.page import Table
+from tests.bench.command import options
 
 _MUTMUT = Path(sys.executable).with_name("mutmut")
 _NOTICED = {"killed", "timeout", "segfault", "suspicious"}
@@ -24,9 +24,7 @@ _NAMES_PER_RUN = 1000  # of a command line
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="NAME", help="of mutants with this in their names")

@@ -11,7 +11,6 @@ Nothing is left out: a tool that cannot be installed, that does not run or that 
 predicted fails the lane, after the others have run. One that is newer than what was read is named.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -31,6 +30,7 @@ from harness.errors import SetupError
 from harness.host import paths
 from harness.metrics.peers import READ_IN, TOOLS
 from harness.spec.backend_refs import load_backend
+from tests.bench.command import options
 
 CLIENTS = ("aiperf", "guidellm", "inference-perf", "genai-bench")
 NEEDS_TORCH = {"guidellm": "2.13.0"}  # which pip would bring for CUDA: gigabytes that no client uses
@@ -44,9 +44,7 @@ class _Client(msgspec.Struct):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--only", action="append", choices=("vllm", *CLIENTS), metavar="NAME")
     wanted = parser.parse_args().only or ["vllm", *CLIENTS]
     try:

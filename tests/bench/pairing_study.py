@@ -11,13 +11,10 @@ not drawn: there the question is about two running servers. Prints a Markdown ta
 found, minutes to the end of a run. Exits with 1 where more than 5 % of the verdicts of a row are false.
 """
 
-import argparse
 import itertools
 import json
 import math
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,9 +29,9 @@ from statistics import median
 import numpy as np
 
 from tests.bench.audit.servers_load import Server, serve_at, serving
+from tests.bench.command import ROOT, bench, options
 from tests.bench.pairing_drawn import Noise, Times, decided
 
-ROOT = Path(__file__).parents[2]
 NAMES, SLOWER, WAYS = ("one", "two"), (1.0, 1.05, 1.1), ("starts", "blocks", "servers")
 GAP_MS, TTFT_MS, STARTUP_S = 10.0, 20.0, 4.0
 NOISE = Noise(machine=0.06, machine_s=60.0, own=0.03, own_s=2.0, start=0.01)
@@ -139,15 +136,8 @@ def run(way: str, slower: float) -> Outcome:
     ):
         pairing = ("--pairing", "starts" if way == "starts" else "blocks")
         began_s = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "harness", *ARGUMENTS, "--backends", listed, *pairing],
-            cwd=place,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            env={**os.environ, "BENCH_CACHE": f"{place}/cache", "PYTHONPATH": str(ROOT), "TMPDIR": place},
-            check=False,
-        )
+        words = (*ARGUMENTS, "--backends", listed, *pairing)
+        done = bench(*words, limit_s=LIMIT_S, cwd=place, BENCH_CACHE=f"{place}/cache", TMPDIR=place)
         minutes = (time.monotonic() - began_s) / 60
     try:
         (verdict,) = json.loads(done.stdout)["comparison"]
@@ -199,9 +189,7 @@ def draw(runs: int, ways: Sequence[str], slower: Sequence[float], noises: Sequen
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--runs", type=int, default=20, help="of each row")
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--ways", default=",".join(WAYS))

@@ -21,6 +21,7 @@ import numpy as np
 from harness.mockserver.process import running
 from harness.model.json_path import number_at
 from harness.store import RunFolder
+from tests.bench.command import options
 from tests.bench.peers import PeerError
 from tests.bench.printed import printed
 from tests.bench.replay_commands import AT_ONCE, COMMANDS, DOES_NOT, replaying
@@ -123,9 +124,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=EXECUTABLE")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="in Mooncake's form")
     parser.add_argument("--sessions", type=Path, metavar="FILE", help="in Weka's form")

@@ -26,6 +26,7 @@ from harness.metrics.peers import View, recompute, tool_named
 from harness.mockserver.process import running
 from harness.store import RunFolder, open_run
 from tests.bench.again import again_once
+from tests.bench.command import options
 from tests.bench.peers import PeerError, peer_named
 from tests.bench.printed import OTHERWISE, Said, printed
 
@@ -150,9 +151,7 @@ def _rows(habit: str, tool: str, view: View, said: Said, cell: Mapping[str, Any]
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--peer", action="append", required=True, metavar="NAME=EXECUTABLE")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER", help="one that the tools can load")
     parser.add_argument("--only", action="append", choices=tuple(HABITS), metavar="HABIT")

@@ -5,7 +5,6 @@
 Works on a copy of what git tracks, in a temporary folder. `tests.bench.mutants` tries hundreds in four rooms.
 """
 
-import argparse
 import os
 import re
 import shutil
@@ -13,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from tests.bench.command import options
 
 ROOT = Path(__file__).resolve().parents[2]
 # Room: file, what stands there, what is planted in its place.
@@ -31,9 +32,7 @@ BUGS = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--only", choices=BUGS, help="this room")
     only = parser.parse_args().only
     missed = [room for room in BUGS if only in (None, room) and not _noticed(room)]

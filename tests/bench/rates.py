@@ -9,10 +9,8 @@ above 1 %, and that by more than two standard errors, in a row that is said to h
 are measured from `bench truth` through `bench run --json` instead.
 """
 
-import argparse
 import heapq
 import json
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -26,12 +24,12 @@ from harness.metrics.view import RequestView
 from harness.metrics.window import measured_window, work_shares
 from harness.mockserver import running
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
+from tests.bench.command import bench, options
 
 NS = 1_000_000_000
 TOKENS = 60  # of an answer of mean length: each takes as long as it is long
 LIMIT = 0.01
 WAVES = (1, 2, 3, 5, 10, 20, 50)
-FIGURES = ("requests_per_s", "output_tokens_per_s", "goodput_requests_per_s")
 REQUESTS_A_ROW = 40_000  # simulated, over all cells of one number of waves
 
 
@@ -72,7 +70,7 @@ def simulate(row: Row, waves: int, random: np.random.Generator) -> Records:
 
 
 def errors(records: Records, slots: int) -> list[float]:
-    """Relative, of FIGURES, in one cell. Good: as short as the median answer, or shorter."""
+    """Relative, of requests/s, tokens/s and goodput. Good: as short as the median answer, or shorter."""
     requests = records.requests
     window = measured_window(requests, slots)
     assert window is not None
@@ -112,7 +110,7 @@ def study(most: int) -> list[str]:
 
 
 def _bias(row: Row, waves: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The mean error of each of FIGURES, and its standard error."""
+    """The mean of each of the errors, and its standard error."""
     times = max(20, min(most, REQUESTS_A_ROW // (row.slots * (waves + 1)))) if row.cv else 1
     random = np.random.default_rng([row.slots, round(10 * row.cv), row.spread, waves])
     found = np.array([errors(simulate(row, waves, random), row.slots) for _ in range(times)])
@@ -149,20 +147,12 @@ def wire() -> None:
 
 
 def _measured(url: str, slots: int, requests: int, tokens: int) -> dict:
-    command = [sys.executable, "-m", "harness", "run", "--scenario", "fixed-length"]
-    command += ["--backends", f"openai={url}", "--model-name", "simulated", "--concurrency", str(slots)]
-    command += ["--requests", str(requests), "--output-tokens", str(tokens), "--repeats", "1", "--json"]
-    command += [
-        "--set",
-        "load.warmup_requests=0",
-        "--set",
-        "slo.e2e_ms.max=60000",
-        "--no-agreement",
-        "--no-probe",
-    ]
+    what = ("--scenario", "fixed-length", "--backends", f"openai={url}", "--model-name", "simulated")
+    load = ("--concurrency", slots, "--requests", requests, "--output-tokens", tokens, "--repeats", 1)
+    load += ("--set", "load.warmup_requests=0", "--set", "slo.e2e_ms.max=60000")
+    plain = ("--no-agreement", "--no-probe", "--json")
     with tempfile.TemporaryDirectory() as out:
-        command += ["--out", out]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+        done = bench("run", *what, *load, *plain, "--out", out, limit_s=180)
     if done.returncode not in (0, 4):
         raise SystemExit(done.stderr)
     (cell,) = json.loads(done.stdout)["cells"]
@@ -170,9 +160,7 @@ def _measured(url: str, slots: int, requests: int, tokens: int) -> dict:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--times", type=int, default=1500, help="most cells per number of waves (1500)")
     parser.add_argument("--wire", action="store_true", help="measure bench truth through bench run instead")
     arguments = parser.parse_args()

@@ -8,7 +8,6 @@ lateness of the loop and TTFT, as ratios within one run. The stub answers at onc
 machine's GPUs through its own driver instead.
 """
 
-import argparse
 import os
 import statistics
 import sys
@@ -22,10 +21,11 @@ import numpy as np
 
 from harness.host.access import Access
 from harness.load import run_load
-from harness.load.job import ClosedLoop, LoadJob
+from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.mockserver import MockServer, running
 from harness.sampling.job import Exporter, Watch
 from harness.sampling.watcher import Watcher
+from tests.bench.command import options
 from tests.integration.nvml import Machine, build
 
 LIMIT = 0.01  # of a core, at the defaults, with one GPU
@@ -50,33 +50,32 @@ def own_cost(seconds: float) -> tuple[float, int, float, dict[str, float]]:
     return own["cpu_s"] / own["wall_s"], round(samples / own["wall_s"]), own["peak_rss_bytes"] / 1e6, shares
 
 
-def load(server: MockServer) -> LoadJob:
+def load(server: MockServer, tokens: int, requests: int, schedule: ClosedLoop | OpenLoop) -> LoadJob:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,"ignore_eos":true,'
-    body += b'"stream_options":{"include_usage":true},"max_tokens":%d}' % TOKENS
+    body += b'"stream_options":{"include_usage":true},"max_tokens":%d}' % tokens
     return LoadJob(
         url=f"{server.url}/v1/chat/completions",
         access=Access(),
-        bodies=[body] * REQUESTS,
-        schedule=ClosedLoop(STREAMS),
+        bodies=[body] * requests,
+        schedule=schedule,
         workers=1,
     )
 
 
-def felt(sampled: bool) -> tuple[float, float, float]:
-    """Of one window, in ms: p99 of how far gaps are off the script, p99 of the loop lag, mean TTFT."""
-    with running(ttft_ms=100, gap_ms=20) as server, Watcher(watch(server) if sampled else None):
-        result = run_load(load(server))
-    events = result.records.events
+def timed(result: LoadResult) -> tuple[float, float, float]:
+    """In ms: p99 of how far gaps are off the 20 of the script, p99 of the loop lag, mean TTFT."""
+    events, rows = result.records.events, result.records.requests
     same = events["seq"][1:] == events["seq"][:-1]
     text = (events["text_chars"][1:] > 0) & (events["text_chars"][:-1] > 0)
     gaps_ms = np.diff(events["stamp_ns"])[same & text] / 1e6
-    rows = result.records.requests
     ttft_ms = (rows["first_text_ns"] - rows["sent_ns"]) / 1e6
-    return (
-        float(np.quantile(abs(gaps_ms - 20), 0.99)),
-        result.client.loop_lag_ms.p99,
-        float(ttft_ms.mean()),
-    )
+    gap_error_ms = float(np.quantile(abs(gaps_ms - 20), 0.99))
+    return gap_error_ms, result.client.loop_lag_ms.p99, float(ttft_ms.mean())
+
+
+def felt(sampled: bool) -> tuple[float, float, float]:
+    with running(ttft_ms=100, gap_ms=20) as server, Watcher(watch(server) if sampled else None):
+        return timed(run_load(load(server, TOKENS, REQUESTS, ClosedLoop(STREAMS))))
 
 
 @contextmanager
@@ -88,9 +87,7 @@ def stub() -> Iterator[Machine]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--pairs", type=int, default=3)

@@ -9,7 +9,6 @@ differ from the first's by more than 0.1 ms. At 200 requests/s two hours are 10^
 table, the drift, and what a request takes on the disk; exits 1 where something grows or drifts.
 """
 
-import argparse
 import os
 import signal
 import sys
@@ -26,6 +25,7 @@ from harness.metrics import in_flight
 from harness.records.layout import Outcome
 from harness.store import columns
 from harness.store.confined import Confined
+from tests.bench.command import options
 from tests.integration.attacked import MARKS, Attacked
 from tests.integration.scripted import define
 
@@ -126,9 +126,7 @@ def slope_mb_per_minute(samples: list[Sample]) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--rate", type=float, default=200)
     arguments = parser.parse_args()

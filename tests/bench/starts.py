@@ -9,7 +9,6 @@ read: here is no model hub), and are only installed without it. Prints a Markdow
 failed.
 """
 
-import argparse
 import os
 import re
 import subprocess
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.mockserver import running
+from tests.bench.command import options
 from tests.bench.peers import PEERS
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -69,9 +69,7 @@ _STARTS = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--only", default="", metavar="NAME")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()

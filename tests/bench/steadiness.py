@@ -7,7 +7,6 @@ With --page the table goes into docs/metrics.md. Exits with 1 where a steady cou
 a row allows (1 % of cells, where noise lasts more), or a plain shape does not get its name in nine of ten.
 """
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from harness.metrics.steady import LIMITS, Course, batches_of, scores_of, shapes_of
 from harness.workload.arrivals import arrivals
 from tests.bench.chaos.page import Table
+from tests.bench.command import options
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator
@@ -140,9 +140,7 @@ def study(row: Row) -> Counter[str | None]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--limits", action="store_true", help="the table of limits, and nothing else")
     parser.add_argument("--page", action="store_true", help="write the table into docs/metrics.md")
     arguments = parser.parse_args()

@@ -36,6 +36,7 @@ from harness.stats.student import t_quantile
 from harness.verdicts import Rules
 from harness.verdicts.pairs import find
 from harness.verdicts.run_values import loads, series
+from tests.bench.command import options
 from tests.factories.documents import made
 
 DECLARED = Verdict()
@@ -333,9 +334,7 @@ def _none_unequal(_cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--times", type=int, default=400, help="simulated experiments per row (400 or more)")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", default="", help="only rows whose name begins so, such as '2'")

@@ -1,13 +1,11 @@
 """The verdict study from the wire: whole `bench run`s of scripted servers, equal ones and one 20 % slower."""
 
+import contextlib
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
+from tests.bench.command import bench
 from tests.integration import scripted
 
 # Of a hundred milliseconds and more: what the machine adds by chance stays small beside it.
@@ -24,16 +22,15 @@ def wire(times: int) -> list[str]:
     """Prints the words of each run; lists the false ones and the differences that were not found."""
     bad: list[str] = []
     for number in range(times):
-        with tempfile.TemporaryDirectory(prefix="verdict-wire-") as place:
-            here = Path.cwd()
-            os.chdir(place)
-            try:
-                Path("backends").mkdir()
-                for name, speed in SPEEDS.items():
-                    scripted.define(name, ttft_ms=TTFT_MS * speed, gap_ms=GAP_MS * speed)
-                summary = _run(Path(place))
-            finally:
-                os.chdir(here)
+        with tempfile.TemporaryDirectory(prefix="verdict-wire-") as place, contextlib.chdir(place):
+            Path("backends").mkdir()
+            for name, speed in SPEEDS.items():
+                scripted.define(name, ttft_ms=TTFT_MS * speed, gap_ms=GAP_MS * speed)
+            done = bench(*ARGUMENTS, limit_s=LIMIT_S, BENCH_CACHE=f"{place}/cache")
+        try:
+            summary = json.loads(done.stdout)
+        except ValueError:
+            raise RuntimeError(f"bench run ended with {done.returncode}\n{done.stderr[-2000:]}") from None
         words = {
             (one["a"], one["b"], one["load"]["value"]): one for one in summary["comparison"] if one["primary"]
         }
@@ -44,22 +41,6 @@ def wire(times: int) -> list[str]:
             )
             bad += [f"run {number + 1}, c{load:g}: {a} against {b}: {one['verdict']}"] if false else []
     return bad
-
-
-def _run(place: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", *ARGUMENTS],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        env={**os.environ, "BENCH_CACHE": str(place / "cache")},
-        check=False,
-    )
-    try:
-        found: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        raise RuntimeError(f"bench run ended with {done.returncode}\n{done.stderr[-2000:]}") from None
-    return found
 
 
 def _false(a: str, b: str, word: str) -> bool:

@@ -5,7 +5,6 @@
 Prints a Markdown table; with --page it goes into docs/reliability.md. Exits 1 where a row is wrong.
 """
 
-import argparse
 import sys
 import tempfile
 import time
@@ -15,14 +14,13 @@ from pathlib import Path
 from tests.bench.audit import gates, load, tokens
 from tests.bench.audit.row import Row
 from tests.bench.chaos.page import Table
+from tests.bench.command import options
 
 ROWS: tuple[Row, ...] = (*load.ROWS, *tokens.ROWS, *gates.ROWS)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--only", default="", metavar="NAME")
     parser.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
     arguments = parser.parse_args()

@@ -8,7 +8,6 @@ Prints a Markdown table; with --page it goes into docs/reliability.md. Exits 1 w
 missed one, or another machine one that is not an edit of conditions.
 """
 
-import argparse
 import io
 import json
 import os
@@ -30,6 +29,7 @@ from harness.store import RunFolder, columns
 from harness.summary import summarise_folder
 from tests.bench.audit.gates import change_json, mend, place
 from tests.bench.chaos.page import Table
+from tests.bench.command import options
 
 Alter = Callable[[Path, random.Random], object]
 CONDITIONS = "an edited condition"
@@ -183,9 +183,7 @@ KINDS: Mapping[str, Alter] = MappingProxyType(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parser.add_argument("--number", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")

@@ -1,10 +1,8 @@
 """Gates and `bench verify`: a baseline and a new run of one server whose behaviour changes in between."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from typing import Any
 from harness.store import RunFolder, seal
 from tests.bench.audit.row import Row, Seen
 from tests.bench.audit.servers_gates import Served, serving
+from tests.bench.command import bench
 
 LIMIT_S = 300
 GATE = ("--fail-on", "slower")
@@ -28,14 +27,7 @@ class Place:
     served: Served
 
     def bench(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "harness", *words],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            env={**os.environ, "BENCH_CACHE": str(self.room / "cache")},
-            check=False,
-        )
+        return bench(*words, limit_s=LIMIT_S, BENCH_CACHE=self.room / "cache")
 
     def run(self, name: str, *more: str, repeats: int = 3, requests: int = REQUESTS) -> Path:
         """One run of the server as it behaves now; its folder, called `name`."""

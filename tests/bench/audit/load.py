@@ -1,8 +1,5 @@
 """The load that was asked, and what is said of its course: closed loops, rates, drifts and steps."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +8,7 @@ from harness.store import RunFolder
 from harness.validity import RULES
 from tests.bench.audit.row import Row, Seen
 from tests.bench.audit.servers_load import Server, serving
+from tests.bench.command import bench
 
 _LIMIT_S = 400
 # The machine of the audit may be busy: these say so, of themselves or of processes that could not run. Merged
@@ -24,9 +22,7 @@ _MACHINE = {str(code.value) for code, rule in RULES.items() if rule.cause in ("m
 def _bench(arguments: list[str]) -> tuple[CellResult, ...]:
     """The cells of the run, in their order."""
     before = set(Path().glob("*/summary.json"))
-    command = [sys.executable, "-m", "harness", *arguments, "--out", "."]
-    place = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False, env=place)
+    done = bench(*arguments, "--out", ".", limit_s=_LIMIT_S)
     made = set(Path().glob("*/summary.json")) - before
     if len(made) != 1:
         raise RuntimeError(f"bench left {len(made)} runs: exit {done.returncode}\n{done.stderr[-2000:]}")

@@ -1,9 +1,6 @@
 """The tokens that were sent: usage, answers at once, finish reasons, replicas, caps."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +17,7 @@ from tests.bench.audit.servers_tokens import (
     serving,
     total,
 )
+from tests.bench.command import bench
 
 _FIXED = ("--scenario", "fixed-length", "--input-tokens", "40", "--output-tokens", "20")
 _CLOSED = ("--concurrency", "4", "--requests", "48", "--set", "load.warmup_requests=8")
@@ -51,13 +49,8 @@ class _Ran:
 
 
 def _bench(room: Path, *arguments: str) -> _Ran:
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *_FIXED, *_QUICK, "--out", str(room / "out"), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_S,
-        env={**os.environ, "COLUMNS": "120", "BENCH_CACHE": str(room / "cache")},
-    )
+    words = ("run", *_FIXED, *_QUICK, "--out", room / "out", *arguments)
+    done = bench(*words, limit_s=_LIMIT_S, COLUMNS=120, BENCH_CACHE=room / "cache")
     (folder,) = (room / "out").glob("*-fixed-length-*")
     return _Ran(done.returncode, done.stdout + done.stderr, RunFolder(folder).read_summary())
 

@@ -20,7 +20,6 @@ docs/reliability.md, where what was not tried now stays. Exits 1 where anything 
 case that brings it, or a broken promise.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -32,14 +31,13 @@ from tests.bench.chaos.parsers import parsers, part
 from tests.bench.chaos.places import places
 from tests.bench.chaos.processes import processes
 from tests.bench.chaos.writes import writes
+from tests.bench.command import options
 
 _COUNTS = {parsers: 100_000, flips: 50, folders: 1000, moments: 200}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     kinds = parser.add_subparsers(required=True)
     for work in (parsers, processes, moments, flips, folders, writes, places, freezes):
         one = kinds.add_parser(work.__name__)

@@ -11,6 +11,11 @@ ALL = "**all**"
 Rows = Mapping[str, Sequence[str]]  # by the name of the row: its cells; an empty one was not tried
 
 
+def cell_of(broken: Sequence[str] | None) -> str:
+    """Promises that did not hold; of what does not exist, or was not asked for, nothing."""
+    return "" if broken is None else "; ".join(broken).replace("|", "/") or "held"
+
+
 @dataclass(frozen=True)
 class Table:
     """Between `<!-- NAME -->` and `<!-- /NAME -->`. `rows` are the names in their order."""

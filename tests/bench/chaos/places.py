@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import ExitCode
-from tests.bench.chaos.page import Table
+from tests.bench.chaos.page import Table, cell_of
 from tests.integration.attacked import LIMIT_S
 from tests.integration.full import Full
 
@@ -64,7 +64,7 @@ def places(arguments: argparse.Namespace) -> int:
                 found[place.name] = broken(room, place)
             for line in found[place.name]:
                 print(f"{place.name}: {line}", file=sys.stderr, flush=True)
-    rows = {name: ["; ".join(lines).replace("|", "/") or "held"] for name, lines in found.items()}
+    rows = {name: [cell_of(lines)] for name, lines in found.items()}
     Table("places", ("where", "result"), tuple(place.name for place in PLACES)).publish(rows, arguments)
     print(f"\n{len(found)} places, {time.monotonic() - began:.0f} s.")
     return 1 if any(found.values()) or not found else 0

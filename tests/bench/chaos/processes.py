@@ -4,11 +4,10 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import chdir
 from pathlib import Path
 
-from tests.bench.chaos.page import Table
+from tests.bench.chaos.page import Table, cell_of
 from tests.integration.struck import SIGNALS, STAGES, WHO, Strike, broken, strikes
 
 _LINE_CHARS = 300
@@ -30,7 +29,7 @@ def processes(arguments: argparse.Namespace) -> int:
         for line in found[strike]:
             print(f"{strike}: {line}", file=sys.stderr, flush=True)
     rows = {
-        f"{who}, SIG{name}": [_cell(found.get(Strike(who, name, stage))) for stage in STAGES]
+        f"{who}, SIG{name}": [cell_of(found.get(Strike(who, name, stage))) for stage in STAGES]
         for who in WHO
         for name in SIGNALS
     }
@@ -38,8 +37,3 @@ def processes(arguments: argparse.Namespace) -> int:
     Table("processes", ("struck", *STAGES), tuple(rows)).publish(tried, arguments)
     print(f"\n{len(found)} of {len(asked)} strikes, {time.monotonic() - began:.0f} s.")
     return 1 if any(found.values()) or not found else 0
-
-
-def _cell(promises: Sequence[str] | None) -> str:
-    """Of a stage that has no such process, or was not asked for, nothing."""
-    return "" if promises is None else "; ".join(promises).replace("|", "/") or "held"

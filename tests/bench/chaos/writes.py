@@ -7,7 +7,7 @@ import time
 from contextlib import chdir
 from pathlib import Path
 
-from tests.bench.chaos.page import Table
+from tests.bench.chaos.page import Table, cell_of
 from tests.integration.full import STEPS, Full
 
 Steps = dict[tuple[str, str], list[int]]  # by file and what is done to it
@@ -27,7 +27,7 @@ def writes(arguments: argparse.Namespace) -> int:
             for line in found[kind]:
                 print(f"{': '.join(kind)}: {line}", file=sys.stderr, flush=True)
     files = dict.fromkeys(file for file, _ in steps)
-    rows = {f"`{file}`": [_cell(found.get((file, step))) for step in STEPS] for file in files}
+    rows = {f"`{file}`": [cell_of(found.get((file, step))) for step in STEPS] for file in files}
     tried = {name: cells for name, cells in rows.items() if any(cells)}
     Table("writes", ("file", *STEPS), tuple(rows)).publish(tried, arguments)
     print(f"\n{len(found)} of {len(asked)} kinds of steps, {time.monotonic() - began:.0f} s.")
@@ -51,7 +51,3 @@ def _broken(home: Path, step: int) -> list[str]:
     room.mkdir()
     with chdir(room):
         return Full(room).broken(step)
-
-
-def _cell(promises: list[str] | None) -> str:
-    return "" if promises is None else "; ".join(promises).replace("|", "/") or "held"
