@@ -48,6 +48,13 @@ class Http2Carrier:
         self._replicas = [_Replica(_headers(url, job), _route(url, job)) for url in job.urls]
 
     async def open_ahead(self, count: int) -> str:
+        problem = await self.reach(count)
+        opened = sum(len(replica.connections) for replica in self._replicas)
+        ahead = f"{counted(opened, 'connection')} opened ahead"
+        return problem and f"{ahead}, not enough for {counted(count, 'request')}: {problem}"
+
+    async def reach(self, count: int) -> str:
+        """Opens connections for `count` requests. Returns the reason that there are fewer, or ""."""
         wanted = -(-count // len(self._replicas))
 
         async def fill(replica: _Replica) -> None:
@@ -65,9 +72,7 @@ class Http2Carrier:
                 problem = "connecting took too long"
             elif (error := filling.exception()) is not None:
                 problem = str(error)
-        opened = sum(len(replica.connections) for replica in self._replicas)
-        ahead = f"{counted(opened, 'connection')} opened ahead"
-        return problem and f"{ahead}, not enough for {counted(count, 'request')}: {problem}"
+        return problem
 
     async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
         answer, replica = exchange.answer, self._replicas[exchange.replica]
@@ -134,6 +139,19 @@ class Http2Carrier:
             raise
         self.connect_ns.append(time.monotonic_ns() - began)
         return connection
+
+
+def unreachable(job: LoadJob) -> str:
+    """The reason that a server of the job takes no requests over HTTP/2, or "". Sends none."""
+
+    async def reach() -> str:
+        carrier = Http2Carrier(job, OPENING_S)
+        try:
+            return await carrier.reach(len(job.urls))
+        finally:
+            await carrier.close()
+
+    return asyncio.run(reach())
 
 
 async def _connect(connection: Http2Connection, route: Route | None) -> None:

@@ -5,6 +5,7 @@ from itertools import islice
 
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
+from harness.load.job import ClosedLoop, LoadJob
 from harness.model import ProbeCount, Probed
 from harness.probe import examine
 from harness.run.keep.manifest import ManifestWriter
@@ -28,6 +29,17 @@ def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[
         thorough=False,
         limit_s=PROBE_LIMIT_S,
     )
+
+
+def without_http2(label: str, engine: EngineSession) -> SetupError | None:
+    """The error of an engine that no request reaches over HTTP/2; None: requests do."""
+    from harness.load.http2 import unreachable  # h2 comes with an extra
+
+    url, *others = engine.api_urls
+    job = LoadJob(url, engine.access, [], ClosedLoop(1), http2=True, other_urls=tuple(others))
+    problem = unreachable(job)
+    what = f"it cannot be measured over HTTP/2: {problem}"
+    return SetupError(what, where=label, hint="leave out --http2") if problem else None
 
 
 def refusal(label: str, probed: Probed) -> SetupError | None:

@@ -16,7 +16,7 @@ from harness.host import scratch
 from harness.model import CellFacts, CellResult
 from harness.plan import Block, Cell, together, turns
 from harness.records.layout import was_sent
-from harness.run.conformance import keep_probe, probe_engine, refusal
+from harness.run.conformance import keep_probe, probe_engine, refusal, without_http2
 from harness.run.interrupts import Interrupts
 from harness.run.lives import Lives
 from harness.run.measure.cache_state import Attempt
@@ -214,9 +214,13 @@ class Run(Lives):
 
     def _begin(self, cell: Cell, engine: EngineSession) -> None:
         """Checks and probes an engine that is up. `cell` is the first that it will measure."""
-        with engine.end_as_error(self.prepared.of(cell).label):
+        label = self.prepared.of(cell).label
+        with engine.end_as_error(label):
             for server in engine.replicas if self.prepared.scenario.request.kept_turns else ():
                 server.check_keeps_turns()
+            if self.prepared.options.http2 and (error := without_http2(label, engine)):
+                self.refused[label] = error
+                raise error
             workloads = self.workloads_of(cell, engine)
             if self.prepared.options.probe:
                 self._probe(cell, engine, workloads)

@@ -8,7 +8,9 @@ import pytest
 
 from harness.errors import SetupError
 from harness.host.access import Access
+from harness.host.tls import Certificates
 from harness.load import run_load
+from harness.load.http2 import unreachable
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised
 from harness.mockserver import running
 from harness.records.layout import Outcome
@@ -17,6 +19,7 @@ from harness.run.setup.options import RunOptions
 from tests.factories.sockets import PEM, server_tls
 from tests.integration.h2_frames import Script, goaway, good, serving
 from tests.integration.h2_server import TOKENS, running_h2
+from tests.integration.scripted import SMALL, bench_in, run_folder
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
 
@@ -63,6 +66,29 @@ def test_a_server_without_it_fails_the_requests_and_is_not_asked_in_another_way(
         result = run_load(job(server.url))
         assert server.truth()["records"] == []
     assert not (result.records.requests["outcome"] == Outcome.OK).any()
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"), [({}, "answers in HTTP/1"), ({"tls_pem": str(PEM)}, "TLS handshake")]
+)
+def test_a_run_ends_with_an_error_before_anything_is_measured_at_a_server_without_it(tmp_path, flags, reason):
+    with running(**flags) as server:
+        done = bench_in(
+            *(tmp_path, "run", "--scenario", "fixed-length", "--backends", f"openai={server.url}"),
+            *("--http2", "--ca-cert", str(PEM)),
+            *SMALL,
+            code=3,
+        )
+    assert reason in done.stderr
+    assert "hint: leave out --http2" in done.stderr
+    assert not list(run_folder(tmp_path).glob("cells/*"))
+
+
+@pytest.mark.parametrize("alpn", [(), ["h2"]])
+def test_a_server_with_it_is_reached(alpn):
+    with running_h2(tls=server_tls(alpn) if alpn else None) as server:
+        asked = replace(job(server.url), access=Access(certificates=Certificates(str(PEM))))
+        assert unreachable(asked) == ""
 
 
 def all_ok(result):
