@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from harness.errors import SpecError, reason
+from harness.host import paths
 from harness.workload.traces.rows import BadRow
 
-MOST_BYTES = 512 << 20  # of one document, which is in memory while it is read
+MOST_BYTES = 512 << 20  # of one document, which is in memory while it is read, and of a pipe: it may not end
 _GZIP = b"\x1f\x8b"
 
 
@@ -42,11 +43,14 @@ class Documents:
             raise SpecError(f"cannot be read: {reason(error)}", where=str(self.path)) from None
 
     def _lines(self, file: "gzip.GzipFile | BufferedReader") -> Iterator[tuple[int, Any]]:
-        number = 0
+        number = size = 0
+        endless = paths.entry(self.path) != "file"
         while line := file.readline(MOST_BYTES + 1):
-            number += 1
+            number, size = number + 1, size + len(line)
             if len(line) > MOST_BYTES:
                 raise self._too_long(number)
+            if endless and size > MOST_BYTES:
+                raise long_pipe(self.path)
             self._digest.update(line)
             if not line.strip():
                 continue
@@ -72,6 +76,11 @@ class Documents:
             where=f"{self.path}:{number}",
             hint="write each session as a line of its own",
         )
+
+
+def long_pipe(path: Path) -> SpecError:
+    hint = "write it to a file and name that"
+    return SpecError(f"is a pipe with more than {MOST_BYTES >> 20} MiB", where=str(path), hint=hint)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from harness.host import paths
 from harness.workload.traces import agents, recorded
 from harness.workload.traces.agents import READERS, read_sessions
 from harness.workload.traces.dates import seconds_of
-from harness.workload.traces.documents import MOST_BYTES
+from harness.workload.traces.documents import MOST_BYTES, long_pipe
 from harness.workload.traces.recorded import read_recorded
 from harness.workload.traces.rows import BadRow, Row, Source, an_object, assemble, number
 from harness.workload.traces.trace import Trace
@@ -70,8 +70,7 @@ def read_text(path: Path) -> tuple[bytes, str]:
         with path.open("rb") as file:
             data = file.read(-1 if is_file else MOST_BYTES + 1)
         if len(data) > MOST_BYTES and not is_file:
-            hint = "write it to a file and name that"
-            raise SpecError(f"is a pipe with more than {MOST_BYTES >> 20} MiB", where=str(path), hint=hint)
+            raise long_pipe(path)
         return data, data.decode("utf-8-sig")
     except FileNotFoundError:
         raise SpecError("no such file", where=str(path)) from None

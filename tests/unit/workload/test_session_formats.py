@@ -204,6 +204,23 @@ def test_sessions_come_from_a_pipe_where_their_form_is_named(pack):
         assert len(read_trace(Path(f"/dev/fd/{out.fileno()}"), "weka")) == 1
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_pipe_of_sessions_is_read_to_a_limit_and_a_file_to_its_end(monkeypatch, tmp_path, pack):
+    """Only the pipe may have no end: no line of it is long."""
+    line = json.dumps(SESSION).encode() + b"\n"
+    monkeypatch.setattr("harness.workload.traces.documents.MOST_BYTES", 2 * len(line))
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(pack(3 * line))
+    assert len(read_trace(path, "weka")) == 3
+    ends = os.pipe()
+    with os.fdopen(ends[0], "rb") as out, os.fdopen(ends[1], "wb") as into:
+        into.write(pack(3 * line))
+        into.close()
+        pipe = Path(f"/dev/fd/{out.fileno()}")
+        with pytest.raises(SpecError, match=f"{pipe}: is a pipe with more than"):
+            read_trace(pipe, "weka")
+
+
 def test_the_sum_of_a_file_is_over_all_its_bytes_also_behind_a_line_that_was_cut(tmp_path):
     data = "\n".join(['{"block_size": 4, "requ', *[json.dumps(SESSION)] * 2, ""]).encode()
     path = tmp_path / "t.jsonl"
