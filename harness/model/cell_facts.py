@@ -279,6 +279,10 @@ class EngineFound(Record, frozen=True, kw_only=True):
     weights_sha256: Annotated[
         str | None, doc("SHA-256 of the weights; null: the engine fetched or brought them.")
     ]
+    packages_sha256: Annotated[
+        str | None,
+        doc("SHA-256 of its environment's packages, as lines NAME==VERSION; null: no environment of bench."),
+    ] = None
     # Every engine tells other things.
     info: Annotated[
         dict[str, Any], doc("Settings that the engine reports, by key, such as the size of its KV cache.")

@@ -10,7 +10,8 @@ from harness.untrusted import one_line
 from harness.validity.notices import ENGINE_CHANGED
 
 _TITLES = {key.code: key.title for key in TABLE}
-_BUILD = ("engine version", "model", "image digest", "weights SHA-256")  # compared as texts
+# Compared as texts.
+_BUILD = ("engine version", "model", "image digest", "weights SHA-256", "packages SHA-256")
 _MOST_CHARS = 80  # of a value
 _MOST_NAMES = 4  # of cells with one value
 
@@ -26,7 +27,7 @@ def engine_changes(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
 
 
 def other_builds(label: str, cells: Sequence[CellResult]) -> str:
-    """What changed, where these cells are of several versions, models, images or weights; else ""."""
+    """What changed, where these cells are of several versions, models, images, weights or packages; else ""."""
     return _changes(label, [(cell, _build(cell)) for cell in cells])
 
 
@@ -46,7 +47,9 @@ _Group = list[tuple[CellResult, str]]  # cells with one value
 def _build(cell: CellResult) -> dict[str, str]:
     """Returns what says which engine it is, as far as it is known, by title."""
     engine = known(cell.conditions.engine)
-    own = (engine.served_name, engine.image_digest, engine.weights_sha256) if engine else ()
+    own: tuple[str | None, ...] = ()
+    if engine:
+        own = engine.served_name, engine.image_digest, engine.weights_sha256, engine.packages_sha256
     return {title: value for title, value in zip(_BUILD, (cell.engine_version, *own), strict=False) if value}
 
 

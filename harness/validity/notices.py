@@ -77,8 +77,8 @@ ANOTHER_START = Notice(
 )
 ENGINE_CHANGED = Notice(
     IssueCode.ENGINE_CHANGED,
-    "another start of an engine, or a running server that was replaced, had another version, model or image, "
-    "or reported another setting, such as a KV cache whose size differs by more than 5%",
+    "another start of an engine, or a running server that was replaced, had another version, model, image "
+    "or other packages, or reported another setting, such as a KV cache whose size differs by more than 5%",
     "its repeats are not of one engine: measure again, or read the cells of each alone",
 )
 DIFFERENT_TRACKS = Notice(

@@ -1,5 +1,6 @@
 """Measures one cell: prepares the cache, runs the timed window, and collects the facts for cell.json."""
 
+import hashlib
 import threading
 import time
 from collections.abc import Sequence
@@ -75,10 +76,12 @@ def engine_version(facts: EngineFacts) -> str | None:
 
 
 def _found(facts: EngineFacts) -> EngineFound:
+    packages = [f"{name}=={version}\n" for name, version in sorted((facts.get("packages") or {}).items())]
     return EngineFound(
         served_name=facts.get("served_name"),
         image_digest=value_at(facts, "container.image.digest"),
         weights_sha256=value_at(facts, "weights.sha256"),
+        packages_sha256=hashlib.sha256("".join(packages).encode()).hexdigest() if packages else None,
         info=facts.get("info", {}),
     )
 

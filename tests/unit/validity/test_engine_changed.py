@@ -45,6 +45,11 @@ def test_another_backend_may_have_another_version():
             "weights SHA-256 5f (r0), 60 (r1)",
         ),
         (
+            {"packages_sha256": "7a"},
+            {"packages_sha256": "7b"},
+            "packages SHA-256 7a (r0), 7b (r1)",
+        ),
+        (
             {"settings": {"context": "4096"}},
             {"settings": {"context": "2048"}},
             "context per sequence 4096 (r0), 2048 (r1)",

@@ -1,0 +1,20 @@
+"""What a cell keeps of the engine that it was measured on."""
+
+import hashlib
+
+from harness.run.measure.measure_cell import _found
+
+
+def test_an_upgrade_of_one_package_is_another_environment():
+    """Their order is none, and a running server has none of ours."""
+    first, again, later = (
+        _found({"packages": packages}).packages_sha256
+        for packages in (
+            {"torch": "2.9", "vllm": "1"},
+            {"vllm": "1", "torch": "2.9"},
+            {"torch": "2.10", "vllm": "1"},
+        )
+    )
+    assert first == again == hashlib.sha256(b"torch==2.9\nvllm==1\n").hexdigest()
+    assert later not in (first, None)
+    assert [_found(facts).packages_sha256 for facts in ({}, {"packages": None})] == [None, None]
