@@ -27,7 +27,7 @@ def engine_changes(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
 
 
 def other_builds(label: str, cells: Sequence[CellResult]) -> str:
-    """What changed, where these cells are of several versions, models, images, weights or packages; else ""."""
+    """What changed, where their versions, models, images, weights or packages differ; else ""."""
     return _changes(label, [(cell, _build(cell)) for cell in cells])
 
 

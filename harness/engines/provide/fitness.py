@@ -19,10 +19,11 @@ _INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX"
 
 
 def unfit(definition: Backend, *, built: bool) -> Iterator[SetupError]:
-    """Reasons that no installation can change. `built`: its environment exists, with its Python."""
+    """Reasons that no installation can change, of one that is installed. `built`: its environment exists,
+    with its Python.
+    """
     process = definition.process
-    if process is None:
-        return
+    assert process is not None
     yield from _processor(process)
     if process.install and not built:
         lacks = (unfit_index(process.install), unfit_python(process.install, definition.name))
