@@ -39,6 +39,7 @@ class Row:
     cells: tuple[CellResult, ...]
     # By dotted path, 95 % intervals of percentiles over the requests of all runs, where one is too short.
     pooled: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    unit: str = "repeat"  # the name of a repeat in this run
 
     @property
     def usable(self) -> list[CellResult]:
@@ -88,12 +89,14 @@ def groups(summary: Summary) -> list[Group]:
     measured."""
     estimates = [estimate for estimate in summary.estimates if estimate.method == "pooled"]
     return [
-        Group(point, tuple(_rows(point, summary.cells, estimates)))
+        Group(point, tuple(_rows(point, summary.cells, estimates, unit_of(summary))))
         for point in sorted({cell.point for cell in summary.cells})
     ]
 
 
-def _rows(point: LoadPoint, cells: Sequence[CellResult], estimates: Sequence[Estimate]) -> Iterator[Row]:
+def _rows(
+    point: LoadPoint, cells: Sequence[CellResult], estimates: Sequence[Estimate], unit: str
+) -> Iterator[Row]:
     here = [cell for cell in cells if cell.point == point]
     for label in dict.fromkeys(cell.label for cell in here):
         mine = tuple(cell for cell in here if cell.label == label)
@@ -103,7 +106,7 @@ def _rows(point: LoadPoint, cells: Sequence[CellResult], estimates: Sequence[Est
             if (estimate.label, estimate.load) == (label, point)
             if estimate.runs > 1 and estimate.whole is not None
         }
-        yield Row(label, mine, pooled)
+        yield Row(label, mine, pooled, unit)
 
 
 def labels(summary: Summary) -> list[str]:
@@ -119,10 +122,15 @@ def first_cells(summary: Summary) -> dict[str, CellResult]:
     return cells
 
 
+def unit_of(summary: Summary) -> str:
+    """The name of a repeat: of engines that are up together it is a block."""
+    return "repeat" if summary.verdict_rules.pairing == "starts" else "block"
+
+
 def repeats_words(summary: Summary) -> str:
     """`3 to 7 repeats`: a run that stops by itself measures less of what is decided early, and a capacity
     search less of the loads that decide nothing."""
-    most, unit = repeats(summary), "repeat" if summary.verdict_rules.pairing == "starts" else "block"
+    most, unit = repeats(summary), unit_of(summary)
     counts = Counter((cell.label, cell.point) for cell in summary.cells)
     fewest = min(counts.values(), default=most)
     return counted(most, unit) if fewest == most else f"{fewest} to {most} {unit}s"

@@ -213,7 +213,7 @@ def _doubt(row: Row, metric: str = "") -> tuple[str, list[Reason]]:
     verdict, count, reasons = row.validity(metric)
     if verdict == "VALID":
         return "", []
-    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", reasons
+    return f"{count} of {counted(len(row.cells), row.unit)} {verdict}", reasons
 
 
 def _codes(reasons: Sequence[Reason]) -> Iterator[str]:

@@ -92,11 +92,11 @@ def sentence(summary: Summary, group: Group) -> str:
         )
     ranking = order(summary, group)
     if ranking.best is not None and any(pair.times for pair in ranking.about(ranking.best.label)):
-        return plain(" ".join(_best(ranking, ranking.best)), 900)
+        return plain(" ".join(_best(ranking, ranking.best, group.rows[0].unit)), 900)
     return plain(_why_nobody(ranking) + _measured(group, measure(ranking.metric)), 600)
 
 
-def _best(ranking: Order, best: Place) -> Iterator[str]:
+def _best(ranking: Order, best: Place, unit: str) -> Iterator[str]:
     about = measure(ranking.metric)
     extreme = "Highest" if about.metric.better == "higher" else "Lowest"
     kind = f"{extreme} median" if best is ranking.places[0] else f"{extreme} comparable median"
@@ -109,9 +109,9 @@ def _best(ranking: Order, best: Place) -> Iterator[str]:
         yield f"Better than {listing(names)}."
     for pair in pairs:
         if pair.state == "separated" and pair.behind == best.label:
-            yield f"Over the geometric mean of the repeats {pair.ahead} is better by {pair.span}."
+            yield f"Over the geometric mean of the {unit}s {pair.ahead} is better by {pair.span}."
     for state, text in (
-        ("undecided", f"Not separated from {{}} after {counted(best.repeats, 'repeat')}."),
+        ("undecided", f"Not separated from {{}} after {counted(best.repeats, unit)}."),
         ("same", "The same as {} within noise."),
         ("not comparable", "Not comparable with {}."),
     ):

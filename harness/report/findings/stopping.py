@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harness.model import Stopping, Summary
 from harness.model.measures import measure
 from harness.model.numbers import counted
-from harness.report.view import repeats
+from harness.report.view import repeats, unit_of
 from harness.report.wording import listing, plain
 
 _LEFT = "memory layout, compiled graphs and clocks of this start are in every repeat"
@@ -21,7 +21,7 @@ def stopping_lines(summary: Summary) -> Iterator[str]:
     if not stopping:
         return
     looks, level = stopping.looks, 100 * stopping.alpha_per_look
-    unit = "repeat" if summary.verdict_rules.pairing == "starts" else "block"
+    unit = unit_of(summary)
     after = f"after {counted(stopping.repeats, unit)}" if stopping.repeats else "before the first look"
     planned = f"looks planned after {listing([str(look) for look in looks])} {unit}s, each at {level:.3g} %"
     yield plain(f"stopped {after}: {_why(summary, stopping)}; {planned}", 400)

@@ -145,6 +145,19 @@ def test_a_rule_that_is_about_other_metrics_in_another_repeat_is_named_once(othe
     assert list(doubts_by_count(group)) == list(doubts(group))
 
 
+@pytest.mark.parametrize(
+    ("pairing", "unit"), [("starts", "repeats"), ("blocks", "blocks"), ("duet", "blocks")]
+)
+def test_engines_that_are_up_together_have_blocks_in_every_sentence(pairing, unit):
+    cells = [cell(label, repeat=repeat, validity=MERGED) for label in "abc" for repeat in range(2)]
+    pairs = [pair("a", other, "not enough runs") for other in "bc"]
+    made = summary(*cells, comparison=pairs, verdict_rules={**RULES, "pairing": pairing})
+    (group,) = groups(made)
+    assert sentence(made, group).endswith(f"Not separated from b and c after 2 {unit}.")
+    assert list(doubts(group)) == [f"a, b and c: 2 of 2 {unit} SUSPECT: itl-merged (ITL alone)"]
+    assert screen(made, 100, color=False).splitlines()[0].endswith(f"a, b and c, 2 {unit} each")
+
+
 @pytest.mark.parametrize(("limited", "doubted"), [("itl_ms", True), ("ttft_ms", False)])
 def test_goodput_is_as_doubtful_as_what_it_limits(limited, doubted):
     limit = {"metric": limited, "share": "p90", "limit_ms": 85.0, "within": 1.0, "met": True}
