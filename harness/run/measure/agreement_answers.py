@@ -2,6 +2,7 @@
 
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -97,9 +98,9 @@ def ask_all(
             at_once = 1 if condition == "unloaded" else len(part)
             job, places = _job(definition, engine, part, load, at_once)
             job = replace(job, duration_s=left_s)
-            result = run_load(
-                job, partial(_show_progress, say, load.point.label if load else f"{at_once} at a time"), stop
-            )
+            how = load.point.label if load else f"{at_once} at a time"
+            ahead, total = end - len(part), len(questions)
+            result = run_load(job, partial(_show_progress, say, how, ahead, places, total), stop)
             if result.interrupted:
                 return None
             held = int(steps(result.records.requests).counts.max(initial=1)) if load else at_once
@@ -159,8 +160,11 @@ def _job(
     return job, places
 
 
-def _show_progress(say: Callable[[str], None], how: str, now: Progress) -> None:
-    say(f"agreement questions, {how} ({now.done} of {now.planned})")
+def _show_progress(
+    say: Callable[[str], None], how: str, ahead: int, places: Sequence[int], total: int, now: Progress
+) -> None:
+    """Shows how many of all questions are answered: `ahead` before this job, in it those at `places`."""
+    say(f"agreement questions, {how} ({ahead + bisect_left(places, now.done)} of {total})")
 
 
 def _body(definition: Backend, engine: EngineSession, question: Question) -> bytes:

@@ -1,8 +1,11 @@
-"""When an engine need not be asked more questions."""
+"""When an engine need not be asked more questions, and how far the asking is."""
+
+import pytest
 
 from harness.agreement import interleaved, made_questions
 from harness.model import AskedBackend, AskedCondition, StoredAnswer
-from harness.run.measure.agreement_answers import Asking, _enough
+from harness.run.measure.agreement_answers import Asking, _enough, _show_progress
+from tests.factories.progress import progress
 
 QUESTIONS = interleaved(made_questions(300))
 THIRD = QUESTIONS[:100]
@@ -39,3 +42,13 @@ def test_a_third_engine_is_asked_until_it_is_decided_against_the_second_too():
     assert not _enough(QUESTIONS, third, [], Asking(others=others[::-1], backends=3))
     stopped = [backend(sound), backend(asked(THIRD, 2))]  # nothing more compares
     assert _enough(QUESTIONS, third, [], Asking(others=stopped, backends=3))
+
+
+@pytest.mark.parametrize(
+    ("ahead", "places", "done", "shown"),
+    [(0, range(40), 28, 28), (40, range(39), 0, 40), (40, range(39), 39, 79), (40, [3, 4, 6], 5, 42)],
+)
+def test_progress_is_of_all_questions_and_of_no_request_of_the_load(ahead, places, done, shown):
+    texts = []
+    _show_progress(texts.append, "c4", ahead, places, 118, progress(done=done))
+    assert texts == [f"agreement questions, c4 ({shown} of 118)"]
