@@ -193,8 +193,9 @@ class Server:
             self._accepted(answer)
         refusal = self._refusal(name, answer)
         names_model = bool(self.served_name) and self.served_name in answer.said
-        if refusal and (answer.status >= 500 or names_model):
-            raise SetupError(refusal, where=self.base_url)  # it has that API: it fails, or lacks the model
+        if refusal and (answer.status == 429 or answer.status >= 500 or names_model):
+            # It has that API: it is too busy, fails, or lacks the model.
+            raise SetupError(refusal, where=self.base_url)
         if refusal:
             raise SetupError(
                 f"no {APIS[name].title} API: {refusal}",

@@ -28,7 +28,8 @@ def test_a_server_that_refuses_the_request_lacks_the_api(monkeypatch, status):
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(404, "The model `team/small` does not exist."), (503, "overloaded")]
+    ("status", "said"),
+    [(404, "The model `team/small` does not exist."), (429, "Too many requests"), (503, "overloaded")],
 )
 def test_a_server_that_lacks_the_model_or_fails_has_the_api(monkeypatch, status, said):
     error = refusal(monkeypatch, status, said)
