@@ -74,13 +74,19 @@ def _findings(summary: Summary, group: Group) -> Iterator[Claim]:
     if not mine or len(ranked.places) > 2:
         yield "", sentence(summary, group)
         mine.pop(waited(measure(ranked.metric)), None)
-    refused = {waited(measure(ranking.metric)): ranking.pairs[0].why for ranking in orders(summary, group)
-               if len(ranking.pairs) == 1 and ranking.pairs[0].state == "not comparable"}  # fmt: skip
+    reasons = {waited(measure(ranking.metric)): _one_refusal(ranking) for ranking in orders(summary, group)}
     for name, text in mine.items():
-        yield name, plain(f"{text}: {refused[name]}" if name in refused else text)
+        why = reasons[name]
+        yield name, plain(f"{text}: {why}" if why else text)
     # Runs of an earlier version say it in `why` alone.
     if len(ranked.pairs) == 1 and (pair := ranked.pairs[0]).state == "undecided":
         yield "undecided", pair.lacks or pair.why
+
+
+def _one_refusal(ranking: Order) -> str:
+    """The reason if no pair can be compared, for one and the same reason; else ""."""
+    reasons = {pair.why if pair.state == "not comparable" else "" for pair in ranking.pairs}
+    return reasons.pop() if len(reasons) == 1 else ""
 
 
 def sentence(summary: Summary, group: Group) -> str:

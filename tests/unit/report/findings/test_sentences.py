@@ -211,6 +211,22 @@ def test_without_an_interval_it_says_why_and_what_was_measured(word, why):
     assert found.startswith(f"{why}a: first token after 10.0 ms (median), 118 output tokens/s; b: first")
 
 
+@pytest.mark.parametrize(
+    ("last", "text"),
+    [
+        ("not comparable", "a 118 tokens/s, not comparable with b and c: so it is"),
+        ("same", "b 118 tokens/s, the same within noise as c, not comparable with a"),
+    ],
+)
+def test_of_three_backends_one_reason_why_no_pair_is_compared_is_given(last, text):
+    rate = {"metric": "output_tokens_per_s", "better": "higher", "ratio": (0.9, 1, 1.1)}
+    pairs = list(combinations("abc", 2))
+    words = ["not comparable", "not comparable", last]
+    refused = [pair(*ab, word, **rate) for ab, word in zip(pairs, words, strict=True)]
+    made = of_pairs(*(pair(a, b, "same") for a, b in pairs), *refused, labels="abc")
+    assert dict(claims(made, groups(made)[0]))["output tokens/s"] == text
+
+
 def test_where_every_measurement_is_invalid_that_is_all_it_says():
     """The reason of each pair names only its own backends, and none says more than that nothing is valid."""
     broken = [
