@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from harness.metrics.view import CellView, RequestView
+from harness.metrics.view import CellView, RequestView, Rows
+from harness.metrics.window import slots_by_worker
 from harness.model import METRICS, Load, SteadyState, known
 from harness.model.numbers import percent_apart
 from harness.records.layout import GENERATED, UNKNOWN, Records
@@ -232,9 +233,10 @@ def steady_state(
     most = MOST_BATCHES
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
         most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
-    judged = [_latency(view, load.slots, most)]
+    until = last_send if load.slots is None else _full_until_ns(requests, last_send)
+    judged = [_latency(view, load.slots, until, most)]
     if load.slots is not None:
-        judged.append(_tokens(view.records, (begin, last_send), most))
+        judged.append(_tokens(view.records, (begin, until), most))
     courses = [course for course in judged if course]
     found = {course.name: course.find() for course in courses}
     cuts = {
@@ -291,15 +293,31 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
     return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
 
 
-def _latency(view: RequestView, slots: int | None, most: int) -> Course | None:
-    """Durations of whole answers, in the order of their sends.
+def _full_until_ns(requests: Rows, last_send_ns: int) -> int:
+    """The last send of a closed loop, or the end before it that leaves a slot empty: its load worker has sent
+    all of its requests, while others go on.
+    """
+    until = last_send_ns
+    for worker in np.unique(requests["worker"]):
+        own = requests[requests["worker"] == worker]
+        left = own["end_ns"] > own["sent_ns"].max()
+        until = min(until, int(own["end_ns"][left].min(initial=until)))
+    return until
+
+
+def _latency(view: RequestView, slots: int | None, until_ns: int, most: int) -> Course | None:
+    """Durations of whole answers, in the order of their sends, until `until_ns`.
 
     The last answer of each slot is left out where there are several slots: those that have nothing left to
     send leave the others a smaller load.
     """
     rows = view.answers[np.argsort(view.answers["sent_ns"], kind="stable")]
     if slots is not None and slots > 1:
-        rows = rows[: max(len(rows) - slots, 0)]
+        rows = rows[rows["sent_ns"] <= until_ns]
+        kept = np.ones(len(rows), bool)
+        for worker, own in slots_by_worker(view.requests["worker"], slots).items():
+            kept[np.flatnonzero(rows["worker"] == worker)[-own:]] = False
+        rows = rows[kept]
     if not len(rows):
         return None
     took = (rows["last_text_ns"] - rows["start_ns"]) / 1e6

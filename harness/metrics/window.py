@@ -97,12 +97,17 @@ def first_left_empty_ns(
     unique, first, session = np.unique(sessions, return_index=True, return_inverse=True)
     ended = np.zeros(len(unique), np.int64)
     np.maximum.at(ended, session, ends_ns)
-    count, firsts = int(workers.max()) + 1, []
-    for worker in np.unique(workers):
+    firsts = []
+    for worker, own in slots_by_worker(workers, slots).items():
         ends = np.sort(ended[workers[first] == worker])
-        own = len(range(int(worker), slots, count))
         firsts.append(int(ends[-min(own, len(ends))]))
     return min(firsts)
+
+
+def slots_by_worker(workers: NDArray[np.integer], slots: int) -> dict[int, int]:
+    """How many of the slots each load worker has. `workers`: of every request."""
+    count = int(workers.max()) + 1
+    return {worker: len(range(worker, slots, count)) for worker in np.unique(workers).tolist()}
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:

@@ -309,6 +309,27 @@ def test_slots_with_nothing_left_to_send_are_no_drift():
     assert steady_state(RequestView(made), load("concurrency", 1)).shapes["e2e_ms"] is not None
 
 
+def in_turn(worker, slots, took_ms):
+    """Requests of a load worker: each of its slots begins 5 ms after the one before it."""
+    starts = np.cumsum([0, *took_ms[:-1]])
+    return [
+        {"intended": at + 5 * slot, "texts": [at + 5 * slot + took // 2, at + 5 * slot + took]}
+        for slot in range(slots)
+        for at, took in zip(starts, took_ms, strict=True)
+    ], [worker] * slots * len(took_ms)
+
+
+def test_a_load_worker_with_nothing_left_to_send_is_no_step():
+    """Two workers of four slots each. One ends first, and then the answers of the other are quicker."""
+    first, second = in_turn(0, 4, [60] * 20), in_turn(1, 4, [90] * 14 + [45] * 12)
+    made = records(*first[0], *second[0])
+    made.requests["worker"] = first[1] + second[1]
+    found = steady_state(RequestView(made), load("concurrency", 8))
+    assert (found.state, found.why) == ("steady", None)
+    made.requests["worker"] = 0
+    assert steady_state(RequestView(made), load("concurrency", 8)).state == "not steady"
+
+
 def test_a_load_that_changes_by_itself_is_not_tested():
     for changing in (load("trace", 1), load("rate", 1, profile=[{"seconds": 1}])):
         assert steady_state(RequestView(one_after_another([10] * 20)), changing).state == "not tested"
