@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from harness.metrics import prefix
 from harness.metrics.reason import OfServer
 from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
-from harness.model import CellFacts
+from harness.model import CellFacts, known
 from harness.records.layout import UNKNOWN
+from harness.records.request_table import RequestTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +38,13 @@ def compute(cell: CellView) -> Reuse:
     elif rate is None:
         nulls["host_cache_hit_rate"] = nulls["prefix_cache_hit_rate"]
     asked, held = cell.requested, _held(cell.facts)
+    by_block = None if asked is None else prefix.ideals(cell, asked, replicas=_went(cell, asked), **held)
     return Reuse(
         prefix_cache_hit_rate=rate,
         prefix_cache_source=source,
         host_cache_hit_rate=host,
         prefix_cache_ideal=_ideal(cell, held),
-        prefix_cache_ideal_by_block=None if asked is None else prefix.ideals(cell, asked, **held),
+        prefix_cache_ideal_by_block=by_block,
         nulls=nulls,
     )
 
@@ -53,7 +55,7 @@ def hit_rate_of(cell: CellView) -> tuple[float | None, str | None]:
 
 def measured_facts(cell: CellView) -> CellFacts:
     """The facts of the cell, with those of the whole workload replaced by those of the requests in the hit
-    rate."""
+    rate: of one cache, since that of several servers may be shared."""
     asked, measured = cell.requested, cell.answers["seq"]
     if asked is None or not len(measured):
         return cell.facts
@@ -73,6 +75,15 @@ def _in_the_rate(cell: CellView) -> slice | NDArray[np.int64]:
     return slice(None) if cell.of(hit_rate_of)[1] == "counters" else cell.answers["seq"]
 
 
+def _went(cell: CellView, asked: RequestTable) -> NDArray[np.int64] | None:
+    """The replica of each request asked for, UNKNOWN if it was not sent; None for one server."""
+    if known(cell.facts.urls) is None:
+        return None
+    went = np.full(len(asked), UNKNOWN, np.int64)
+    went[cell.requests["seq"]] = cell.requests["replica"]
+    return went
+
+
 def _held(facts: CellFacts) -> dict[str, bool]:
     """What the cache holds from the start, as `prefix.reusable` takes it."""
     return {state: facts.cache.requested == state for state in ("warm", "primed")}
@@ -81,9 +92,9 @@ def _held(facts: CellFacts) -> dict[str, bool]:
 def _ideal(cell: CellView, held: Mapping[str, bool]) -> float:
     """The ideal from the declared state; from a cold start where it is not known what was asked for."""
     asked, workload = cell.requested, cell.of(measured_facts).workload
-    if asked is None or not len(cell.answers) or not any(held.values()):
+    if asked is None or not len(cell.answers):
         return workload.ideal_hit_rate
-    return prefix.ideal_hit_rate(asked, _in_the_rate(cell), **held)
+    return prefix.ideal_hit_rate(asked, _in_the_rate(cell), replicas=_went(cell, asked), **held)
 
 
 def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:

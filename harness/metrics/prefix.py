@@ -21,10 +21,12 @@ def reusable(
     block: int = 1,
     warm: bool = False,
     primed: bool = False,
+    replicas: Counts | None = None,
     prompt_tokens: Counts | None = None,
     output_tokens: Counts | None = None,
 ) -> tuple[Counts, Counts]:
-    """Reusable and all prompt tokens of each request, with a cache of unlimited size.
+    """Reusable and all prompt tokens of each request, with a cache of unlimited size, or one for each of
+    `replicas`, which says where each request went.
 
     Requests come one after another, in order. A cache that reuses whole blocks has `block` above 1 (1: a
     radix cache); `warm`: it holds what is shared from the start, `primed`: all prompts but those of later
@@ -33,7 +35,8 @@ def reusable(
     (-1: unknown) the chat template is left out; an answer without `output_tokens` has the length asked for.
     The last token of a prompt is always computed.
     """
-    tree = _Tree(requested.shared if warm else ())
+    went = [0] * len(requested) if replicas is None else replicas.tolist()
+    trees = {replica: _Tree(requested.shared if warm else ()) for replica in set(went)}
     shared, total = np.zeros(len(requested), np.int64), np.zeros(len(requested), np.int64)
     rows = requested.numbers
     content = before = 0
@@ -44,7 +47,7 @@ def reusable(
         elif rows["turn"][i] > 0:
             known, content = before, content + int(rows["content_tokens"][i])
         else:
-            known, content = tree.walk(requested.shared[i]), int(rows["content_tokens"][i])
+            known, content = trees[went[i]].walk(requested.shared[i]), int(rows["content_tokens"][i])
         counted = -1 if prompt_tokens is None else int(prompt_tokens[i])
         total[i] = content if counted < 0 else counted
         if primed and rows["turn"][i] <= 0:
@@ -62,9 +65,10 @@ def ideal_hit_rate(
     *,
     warm: bool = False,
     primed: bool = False,
+    replicas: Counts | None = None,
 ) -> float:
     """The share of the content tokens of the requests at `rows`; the others only fill the cache."""
-    return share(*reusable(requested, warm=warm, primed=primed), rows)
+    return share(*reusable(requested, warm=warm, primed=primed, replicas=replicas), rows)
 
 
 def share(shared: Counts, total: Counts, rows: slice | Counts) -> float:
@@ -87,12 +91,17 @@ def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
 
 
 def ideals(
-    view: RequestView, requested: RequestTable, *, warm: bool = False, primed: bool = False
+    view: RequestView,
+    requested: RequestTable,
+    *,
+    warm: bool = False,
+    primed: bool = False,
+    replicas: Counts | None = None,
 ) -> dict[str, float] | None:
     """Ideal hit rates of the measured answers by block size, from the prompt tokens that the server counted.
 
-    `warm` and `primed` are those of `reusable`. Requests are taken in the order of their workload. None where
-    an answer came without its prompt tokens, or where the server counted none at all.
+    `warm`, `primed` and `replicas` are those of `reusable`. Requests are taken in the order of their
+    workload. None where an answer came without its prompt tokens, or where the server counted none at all.
     """
     requests, rows = view.requests, view.answers
     prompt_tokens, output_tokens = (np.full(len(requested), UNKNOWN, np.int64) for _ in range(2))
@@ -107,6 +116,7 @@ def ideals(
             block=block,
             warm=warm,
             primed=primed,
+            replicas=replicas,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
         )

@@ -195,7 +195,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="ideal",
             title="Ideal prefix-cache hits",
             about="Share of the requests' own tokens, 0 to 1, that an unlimited cache could reuse, one after "
-            "another, chat template left out; of the requests that the hit rate is of.",
+            "another, chat template left out; of the requests that the hit rate is of. Several URLs have a "
+            "cache each.",
             compared=False,
         ).meta,
     ]

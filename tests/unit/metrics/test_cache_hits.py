@@ -10,6 +10,8 @@ from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.workload import workload
 from tests.factories.recorded import facts, records
 
+URLS = ("http://one", "http://two")
+
 
 def asked(*tokens):
     """Prompts of so many tokens each, of which the first 30 are the same."""
@@ -154,6 +156,21 @@ def test_the_ideal_is_from_the_state_that_the_cache_begins_in(state, reused):
     found = cache_hits.compute(cell(*rows, requested=asked(40, 50, 60), cache__requested=state))
     assert found.prefix_cache_ideal == pytest.approx(reused / 150)
     assert found.prefix_cache_ideal_by_block["1"] == pytest.approx(reused / 150)
+
+
+@pytest.mark.parametrize(
+    ("went", "reused", "warm"), [((0, 1, 0, 1), 60, 120), ((0, 0, 1, 0), 60, 120), ((0, 0, 0, 0), 90, 120)]
+)
+def test_each_of_several_servers_has_a_cache_of_its_own(went, reused, warm):
+    """Prompts of 40 tokens that share 30: the first at each server misses, unless both were warmed."""
+    rows = ((40, 0), (40, 30), (40, 30), (40, 30))
+    for state, ideal in (("cold", reused), ("warm", warm)):
+        given = cell(*rows, requested=asked(40, 40, 40, 40), urls=URLS, cache__requested=state)
+        given.requests["replica"] = went
+        found = cache_hits.compute(given)
+        assert found.prefix_cache_ideal == pytest.approx(ideal / 160)
+        assert found.prefix_cache_ideal_by_block["1"] == pytest.approx(ideal / 160)
+    assert cache_hits.measured_facts(given).workload.ideal_hit_rate == pytest.approx(90 / 160)
 
 
 def test_a_primed_cache_holds_no_later_turn():
