@@ -172,7 +172,7 @@ def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
 
 def _check_profile(load: Load, where: str) -> None:
     if load.profile and not load.rate:
-        raise SpecError("only applies to a rate", where=where)
+        raise SpecError("only applies to a rate", where=where, hint="--set load.profile=[] leaves it out")
     for index, part in enumerate(load.profile):
         at_most(part.seconds, f"{where}[{index}].seconds", LONGEST_S)
         if 0 < part.seconds < _SHORTEST_S:

@@ -74,7 +74,7 @@ def test_a_scenario_is_complete_in_itself():
         (
             ("[1]", "[1]\nprofile = [{ seconds = 1, start = 1, end = 1 }]"),
             "only applies to a rate",
-            None,
+            "--set load.profile=[] leaves it out",
         ),
         (("concurrency = [1]", "rate = [1]\nthink_time_s = 1"), "an open loop has think time", None),
         (
@@ -312,6 +312,16 @@ def test_a_key_that_no_such_request_has_is_refused(scenario, key, value):
     where = key.removesuffix(".p95")
     with pytest.raises(SpecError, match=rf"^{where}, as given: (has no effect on requests|is of generated)"):
         load_scenario(scenario, {key: value})
+
+
+@pytest.mark.parametrize("load", [{"concurrency": [4]}, {"replay_speed": [2.0]}])
+def test_the_hint_of_a_profile_that_no_such_load_reads_works(load):
+    asked = {"load.rate": [], **{f"load.{key}": value for key, value in load.items()}}
+    with pytest.raises(SpecError, match="only applies to a rate") as refused:
+        load_scenario("ramp", asked)
+    assert refused.value.hint == "--set load.profile=[] leaves it out"
+    if "concurrency" in load:
+        assert load_scenario("ramp", {**asked, "load.profile": []}).load.profile == ()
 
 
 def test_only_a_closed_loop_has_a_start():
