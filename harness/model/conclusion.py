@@ -145,7 +145,7 @@ class Good(Record, frozen=True, kw_only=True):
         doc("Goodput: answers per second, as `goodput_requests_per_s` of a cell; median of the repeats."),
     ]
     share: Annotated[
-        float, doc("Share of good requests among the measured ones, 0 to 1; median of the repeats.")
+        float, doc("Share of good requests among the measured ones, 0 to 1; mean of the repeats.")
     ]
 
 

@@ -6,6 +6,7 @@ Terminal, JSON, Markdown and report word their claims from these types. Knows no
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from statistics import fmean
 
 from harness.model import (
     Good,
@@ -189,17 +190,16 @@ def _median(row: Row, path: str) -> float | None:
 
 def goodput(group: Group) -> Goodput | None:
     """None without limits, or without a figure."""
-    known = [(row, slo) for row in group.rows if row.usable and (slo := row.usable[0].slo)]
+    known = [(row, slos) for row in group.rows if (slos := [cell.slo for cell in row.usable if cell.slo])]
     places = [
-        Good(label=row.label, requests_per_s=rate, share=share)
-        for row, _slo in known
+        Good(label=row.label, requests_per_s=rate, share=fmean(slo.attainment for slo in slos))
+        for row, slos in known
         if (rate := _median(row, "goodput_requests_per_s")) is not None
-        and (share := _median(row, "slo.attainment")) is not None
     ]
     if not places:
         return None
     places.sort(key=lambda standing: -standing.requests_per_s)
-    return Goodput(load=group.point, limits=known[0][1].limits, places=tuple(places))
+    return Goodput(load=group.point, limits=known[0][1][0].limits, places=tuple(places))
 
 
 def doubt(row: Row, metric: str = "") -> str:

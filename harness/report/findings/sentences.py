@@ -16,6 +16,7 @@ MANY = 5  # backends: the table beneath is read with the claim, which only count
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
 IN_DOUBT = "in doubt"
 GOODPUT = "goodput"
+_GOODPUT = "goodput_requests_per_s"
 HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
@@ -334,15 +335,18 @@ def goodput_words(group: Group) -> str:
         return ""
     limits = listing([_at_most(metric, ms) for metric, ms in _loosest_ms(found.limits).items()])
     places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
-    words = [f"{good.label} {_rate(good)}, {percent_of_all(good.share)} %" for good in places]
+    highest = {row.label: spread.high for row in group.rows if (spread := row.spread(_GOODPUT))}
+    words = [
+        f"{good.label} {_rate(good, highest[good.label])}, {percent_of_all(good.share)} %" for good in places
+    ]
     some = "" if len(places) == len(found.places) else "least and most "
     return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)
 
 
-def _rate(good: Good) -> str:
-    """The share is of all measured requests, the rate of those in the window, which may have no good one."""
-    outside = " in the window" if good.share and not good.requests_per_s else ""
-    return f"{number(good.requests_per_s)} req/s{outside}"
+def _rate(good: Good, highest: float) -> str:
+    """The share is the mean of the repeats, the rate the median: of a window, which may have no good request."""
+    where = " in the median repeat" if highest else " in the window"
+    return f"{number(good.requests_per_s)} req/s{where if good.share and not good.requests_per_s else ''}"
 
 
 def _loosest_ms(limits: Sequence[Limit]) -> dict[str, float]:

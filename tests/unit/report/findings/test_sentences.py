@@ -192,6 +192,26 @@ def test_a_good_request_beside_the_window_does_not_contradict_a_rate_of_nothing(
     )
 
 
+@pytest.mark.parametrize(
+    ("repeats", "words"),
+    [
+        (((18.0, 1.0), (20.0, 1.0), (0.0, 0.0)), "18.0 req/s, 66.7 %"),  # two of three were all good
+        (((0.0, 0.0), (4.0, 0.2), (0.0, 0.0)), "0 req/s in the median repeat, 6.67 %"),
+        (((0.0, 0.0), (0.0, 0.1), (0.0, 0.0)), "0 req/s in the window, 3.33 %"),
+        (((18.0, 1.0), (20.0, 1.0), (19.0, 1.0)), "19.0 req/s, 100 %"),
+    ],
+)
+def test_not_all_requests_were_good_where_those_of_one_repeat_were_not(repeats, words):
+    limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": 200.0}
+    cells = [
+        cell("a", repeat=repeat, slo={"limits": [limit], "attainment": share}, goodput_requests_per_s=rate)
+        for repeat, (rate, share) in enumerate(repeats)
+    ]
+    made = summary(*cells)
+    found = dict(claims(made, groups(made)[0]))["goodput"]
+    assert found == f"inside TTFT ≤ 200 ms: a {words} of the requests"
+
+
 @pytest.mark.parametrize(("swaps", "words"), [((7, 7), "7 of 32 requests"), ((7, 8), "7.5 of 32 requests")])
 def test_requests_that_load_an_adapter_are_counted_in_whole_numbers(swaps, words):
     cells = [
