@@ -344,7 +344,7 @@ def goodput_words(group: Group) -> str:
 
 
 def _rate(good: Good, highest: float) -> str:
-    """The share is the mean of the repeats, the rate the median: of a window, which may have no good request."""
+    """The share is the mean of the repeats, the rate the median; a window may have no good request."""
     where = " in the median repeat" if highest else " in the window"
     return f"{number(good.requests_per_s)} req/s{where if good.share and not good.requests_per_s else ''}"
 
