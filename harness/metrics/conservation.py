@@ -44,7 +44,12 @@ _NO_ANSWER = "no answer in the window"
 NO_SCHEDULE = "when requests were to leave is not known"
 
 
-def hint(law: Law) -> str:
+def hint(law: Law, facts: CellFacts) -> str:
+    if law.law in _COUNTED.values() and known(facts.roles):
+        return (
+            "other clients used these engines meanwhile, or a role of --metrics-url is wrong: prompts are "
+            "counted at prefill engines, answers at decode engines"
+        )
     if law.law in (_ENGINE, *_COUNTED.values()):
         return "other clients used this engine meanwhile, or one of the two counts is wrong"
     return "a record or a figure of this cell is wrong: measure it again, and report it"

@@ -22,7 +22,7 @@ def _broken(cell: Evidence) -> Iterator[Violation]:
         yield Violation(
             f"{law.law}: {found}",
             f"{wanted} ± {allowed}",
-            hint(law),
+            hint(law, cell.facts),
             "INVALID" if abs(measured - expected) > broken else "SUSPECT",
         )
 

@@ -141,6 +141,17 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert "other clients" in reason.hint
 
 
+def test_what_two_replicas_count_under_the_names_of_roles_is_put_down_to_the_roles():
+    """Each did half of the requests, and was asked for its half of the prompts or of the answers alone."""
+    counted = {"server_counters": {"prompt_tokens": 80.0, "output_tokens": 32.0}}
+    roles = [{"role": role, "places": [place]} for place, role in enumerate(("prefill", "decode"))]
+    given = cell(closed_loop(), roles=roles, **counted)
+    reasons = judge(Evidence(RequestView(given.records), given.facts, laws=laws(given))).reasons
+    hints = [reason.hint for reason in reasons if reason.code == "does-not-add-up"]
+    assert len(hints) == 2
+    assert all("a role of --metrics-url is wrong" in hint for hint in hints)
+
+
 def test_a_million_tokens_and_more_are_plain_numbers():
     given = cell(closed_loop())
     found = Law("prompt tokens", measured=1234567.0, expected=1236999.0, tolerance=123.4, holds=False)
