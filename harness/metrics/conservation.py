@@ -45,7 +45,7 @@ NO_SCHEDULE = "when requests were to leave is not known"
 
 
 def hint(law: Law, facts: CellFacts) -> str:
-    if law.law in _COUNTED.values() and known(facts.roles):
+    if law.law in _COUNTED.values() and known(facts.roles) is not None:
         return (
             "other clients used these engines meanwhile, or a role of --metrics-url is wrong: prompts are "
             "counted at prefill engines, answers at decode engines"
