@@ -193,7 +193,8 @@ class Server:
             self._accepted(answer)
         refusal = self._refusal(name, answer)
         names_model = bool(self.served_name) and self.served_name in answer.said
-        if refusal and (answer.status == 429 or answer.status >= 500 or names_model):
+        fails = answer.status >= 500 and answer.status != 501  # llama.cpp answers 501 (Not Implemented)
+        if refusal and (answer.status == 429 or fails or names_model):
             # It has that API: it is too busy, fails, or lacks the model.
             raise SetupError(refusal, where=self.base_url)
         if refusal:

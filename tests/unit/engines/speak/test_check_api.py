@@ -19,7 +19,7 @@ def refusal(monkeypatch, status, said, model="team/small"):
     return caught.value
 
 
-@pytest.mark.parametrize("status", [400, 404, 405])
+@pytest.mark.parametrize("status", [400, 404, 405, 501])
 def test_a_server_that_refuses_the_request_lacks_the_api(monkeypatch, status):
     error = refusal(monkeypatch, status, "Not Found")
     assert error.what.startswith(f"no Messages API: POST /v1/messages answered {status}")
