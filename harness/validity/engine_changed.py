@@ -11,7 +11,7 @@ from harness.validity.notices import ENGINE_CHANGED
 
 _TITLES = {key.code: key.title for key in TABLE}
 # Compared as texts.
-_BUILD = ("engine version", "model", "image digest", "weights SHA-256", "packages SHA-256")
+_BUILD = ("engine version", "server version", "model", "image digest", "weights SHA-256", "packages SHA-256")
 _MOST_CHARS = 80  # of a value
 _MOST_NAMES = 4  # of cells with one value
 
@@ -45,12 +45,17 @@ _Group = list[tuple[CellResult, str]]  # cells with one value
 
 
 def _build(cell: CellResult) -> dict[str, str]:
-    """Returns what says which engine it is, as far as it is known, by title."""
+    """Returns what says which engine it is, as far as it is known, by title.
+
+    The version that the server reports is compared alone: at one start it may not answer.
+    """
+    package, _, server = (cell.engine_version or "").partition(" (server: ")
     engine = known(cell.conditions.engine)
     own: tuple[str | None, ...] = ()
     if engine:
         own = engine.served_name, engine.image_digest, engine.weights_sha256, engine.packages_sha256
-    return {title: value for title, value in zip(_BUILD, (cell.engine_version, *own), strict=False) if value}
+    values = (package, server.removesuffix(")"), *own)
+    return {title: value for title, value in zip(_BUILD, values, strict=False) if value}
 
 
 def _facts(cell: CellResult) -> dict[str, str]:

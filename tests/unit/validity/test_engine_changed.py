@@ -25,6 +25,10 @@ def test_repeats_of_one_engine_are_no_warning():
     assert texts(*(measured(repeat, settings={"kv-tokens": "200000"}) for repeat in range(3))) == []
 
 
+def test_a_start_whose_server_does_not_report_its_version_is_of_no_other():
+    assert texts(measured(0, "1.1 (server: b7)"), measured(1, "1.1"), measured(2, None)) == []
+
+
 def test_another_backend_may_have_another_version():
     assert texts(measured(0), measured(0, "0.5.23", label="sglang")) == []
 
@@ -33,6 +37,11 @@ def test_another_backend_may_have_another_version():
     ("first", "second", "words"),
     [
         ({"version": "1.1"}, {"version": "1.12"}, "engine version 1.1 (r0), 1.12 (r1)"),
+        (
+            {"version": "1.1 (server: b7)"},
+            {"version": "1.1 (server: b8)"},
+            "server version b7 (r0), b8 (r1)",
+        ),
         ({"served_name": "llama"}, {"served_name": "qwen"}, "model llama (r0), qwen (r1)"),
         (
             {"image_digest": DIGEST},
