@@ -281,7 +281,10 @@ class EngineFound(Record, frozen=True, kw_only=True):
     ]
     packages_sha256: Annotated[
         str | None,
-        doc("SHA-256 of its environment's packages, as lines NAME==VERSION; null: no environment of bench."),
+        doc(
+            "SHA-256 of its environment's packages but pip, setuptools and wheel, as lines NAME==VERSION; "
+            "null: no environment of bench."
+        ),
     ] = None
     # Every engine tells other things.
     info: Annotated[

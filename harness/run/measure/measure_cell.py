@@ -68,6 +68,9 @@ from harness.workload.prompts.content import content_of
 from harness.workload.prompts.structured import FREE
 from harness.workload.prompts.workload import Workload
 
+# In an environment that is made again their version is today's; no engine computes with them.
+_INSTALLERS = ("pip", "setuptools", "wheel")
+
 
 def engine_version(facts: EngineFacts) -> str | None:
     """Version of the engine's package, with the server's own if that differs; None if neither is known."""
@@ -76,7 +79,8 @@ def engine_version(facts: EngineFacts) -> str | None:
 
 
 def _found(facts: EngineFacts) -> EngineFound:
-    packages = [f"{name}=={version}\n" for name, version in sorted((facts.get("packages") or {}).items())]
+    installed = sorted((facts.get("packages") or {}).items())
+    packages = [f"{name}=={version}\n" for name, version in installed if name not in _INSTALLERS]
     return EngineFound(
         served_name=facts.get("served_name"),
         image_digest=value_at(facts, "container.image.digest"),

@@ -18,3 +18,8 @@ def test_an_upgrade_of_one_package_is_another_environment():
     assert first == again == hashlib.sha256(b"torch==2.9\nvllm==1\n").hexdigest()
     assert later not in (first, None)
     assert [_found(facts).packages_sha256 for facts in ({}, {"packages": None})] == [None, None]
+
+
+def test_an_environment_made_again_with_another_pip_is_the_same():
+    first, again = (_found({"packages": {"torch": "2.9", "pip": pip}}).packages_sha256 for pip in "67")
+    assert first == again == hashlib.sha256(b"torch==2.9\n").hexdigest()
