@@ -21,5 +21,5 @@ def test_an_upgrade_of_one_package_is_another_environment():
 
 
 def test_an_environment_made_again_with_another_pip_is_the_same():
-    first, again = (_found({"packages": {"torch": "2.9", "pip": pip}}).packages_sha256 for pip in "67")
+    first, again = (_found({"packages": {"torch": "2.9", "pip": pip}}).packages_sha256 for pip in ("6", "7"))
     assert first == again == hashlib.sha256(b"torch==2.9\n").hexdigest()
