@@ -219,7 +219,8 @@ class Run(Lives):
             for server in engine.replicas if self.prepared.scenario.request.kept_turns else ():
                 server.check_keeps_turns()
             if self.prepared.options.http2 and (error := without_http2(label, engine)):
-                self.refused[label] = error
+                if engine.exited(suspected=True) is None:  # else another start may help
+                    self.refused[label] = error
                 raise error
             workloads = self.workloads_of(cell, engine)
             if self.prepared.options.probe:

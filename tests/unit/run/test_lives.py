@@ -43,6 +43,17 @@ def test_a_backend_is_given_up_after_two_failures_in_words_that_are_true_of_it(b
     assert caught.value.hint.endswith(f"`bench resume` {then} again")
 
 
+@pytest.mark.parametrize(("ended", "refused"), [(None, ["openai"]), ("exit status 1", [])])
+def test_an_engine_that_ended_before_it_was_asked_for_http2_is_started_again(monkeypatch, ended, refused):
+    prepared = prepare(RunOptions("fixed-length", "openai=http://h:1", http2=True))
+    monkeypatch.setattr(execute, "without_http2", lambda label, _engine: SetupError("refused", where=label))
+    engine = SimpleNamespace(end_as_error=lambda _label: ExitStack(), exited=lambda suspected: ended)
+    run = SimpleNamespace(prepared=prepared, refused={})
+    with pytest.raises(SetupError, match="refused"):
+        Run._begin(run, prepared.plan[0].cells[0], engine)
+    assert [*run.refused] == refused
+
+
 UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None, load=lambda cell, progress: None)
 
 
