@@ -164,7 +164,8 @@ def _first(urls: str) -> str:
 
 
 def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backend":
-    """The engine that answers there, by its answers; where they fit none, by the user's name of it.
+    """The engine that answers there, by its answers; where they fit none, by the user's name of it. `openai`
+    takes any.
 
     Raises SpecError where that name is another engine's, and SetupError where it lacks what that engine has.
     """
@@ -174,13 +175,13 @@ def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backen
     from harness.spec.backend_refs import load_backend
 
     url, named = _first(given.url), given.alias in files.names("backends")
-    recognised = recognise(url, access)
+    recognised = None if given.alias == "openai" else recognise(url, access)
     definition = load_backend(recognised.name if recognised else given.alias if named else "openai")
     recognition = (
         f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
     )
     if named and not recognised:
-        recognition += ", so as named"
+        recognition = "as named"
         with closing(Server(definition, url, model, access)) as server:
             server.check_reachable()
     ui.note(f"{url}: {definition.backend.title} ({recognition}), model {model}")

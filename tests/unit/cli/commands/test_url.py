@@ -181,6 +181,13 @@ def test_the_name_of_another_engine_is_refused_before_any_first_look(called, mon
     )
 
 
+def test_any_server_is_taken_as_one_of_the_api_alone(called, monkeypatch):
+    monkeypatch.setattr(detect, "recognise", lambda url, access: Recognised("sglang", ("/server_info",)))
+    with server() as url:
+        _, error = called(f"openai={url}")
+    assert "a chat request got 503" in error  # the first look
+
+
 def test_a_server_whose_answers_fit_no_engine_is_the_one_that_it_is_named(called):
     """A gateway hides what an engine is known by. As in `bench run`, it needs what that engine has."""
     with server(paths=("/health",)) as url:
