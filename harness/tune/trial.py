@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.errors import BenchError, StorageError
 from harness.load.job import Progress
+from harness.metrics.distribution import samples_needed
 from harness.model import CellResult, ClassStats, LoadPoint
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
@@ -37,16 +38,18 @@ class Trial:
 
     @property
     def too_short(self) -> bool:
-        """Whether more requests may give the figure that it lacks."""
-        return self.share < 1 and re.match(r"\d+ samples?; ", self.why) is not None
+        """Whether all of the requests may give the figure that it lacks."""
+        few = re.fullmatch(r"(\d+) samples?; p\d+ needs (\d+)", self.why)
+        return self.share < 1 and few is not None and int(few[1]) / self.share >= int(few[2])
 
 
 def lack(cell: CellResult, metric: str) -> str:
     """The reason why a cell has no figure of the metric."""
-    reason, of_class = cell.null_reasons.get(metric), value_at(cell, metric.rsplit(".", 2)[0])
-    if reason is None and isinstance(of_class, ClassStats):  # a small class has no reason of its own
-        return f"{counted(of_class.ok, 'sample')}; too few of this class"
-    return reason or "no figure"
+    of_class, statistic = value_at(cell, metric.rsplit(".", 2)[0]), metric.rpartition(".")[2]
+    if isinstance(of_class, ClassStats) and statistic.startswith("p"):  # a class gives no reason for a null
+        needed = samples_needed(float(statistic[1:]))
+        return f"{counted(of_class.ok, 'sample')}; {statistic} needs {needed}"
+    return cell.null_reasons.get(metric, "no figure")
 
 
 class OneLine:

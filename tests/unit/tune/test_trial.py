@@ -54,7 +54,7 @@ CLASS = {
         ("ttft_ms.p50", "1 sample; p50 needs 5", True),
         ("e2e_ms.p50", "2 samples; p50 needs 5", True),
         ("tpot_ms.p50", "2 of 8 requests never got there", False),
-        ("by_kind.1k.ttft_ms.p50", "1 sample; too few of this class", True),
+        ("by_kind.1k.ttft_ms.p50", "1 sample; p50 needs 5", True),
         ("by_kind.4k.ttft_ms.p50", "no figure", False),
     ],
 )
@@ -65,5 +65,5 @@ def test_more_requests_may_give_what_so_few_did_not(metric, why, too_short):
         "tpot_ms.p50": "2 of 8 requests never got there",
     }
     assert lack(cell(by_kind={"1k": CLASS}, null_reasons=reasons), metric) == why
-    for share in (0.25, 1.0):
-        assert Trial({}, share, None, why, "", 1.0).too_short is (too_short and share < 1)
+    for share, more in ((0.2, too_short), (0.25, too_short and not why.startswith("1 ")), (1.0, False)):
+        assert Trial({}, share, None, why, "", 1.0).too_short is more, share
