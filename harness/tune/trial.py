@@ -7,7 +7,6 @@ from pathlib import Path
 
 from harness.errors import BenchError, StorageError
 from harness.load.job import Progress
-from harness.metrics.distribution import samples_needed
 from harness.model import CellResult, ClassStats, LoadPoint
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
@@ -45,11 +44,10 @@ class Trial:
 
 def lack(cell: CellResult, metric: str) -> str:
     """The reason why a cell has no figure of the metric."""
-    of_class, statistic = value_at(cell, metric.rsplit(".", 2)[0]), metric.rpartition(".")[2]
-    if isinstance(of_class, ClassStats) and statistic.startswith("p"):  # a class gives no reason for a null
-        needed = samples_needed(float(statistic[1:]))
-        return f"{counted(of_class.ok, 'sample')}; {statistic} needs {needed}"
-    return cell.null_reasons.get(metric, "no figure")
+    reason, of_class = cell.null_reasons.get(metric), value_at(cell, metric.rsplit(".", 2)[0])
+    if reason is None and isinstance(of_class, ClassStats):  # a class has no reason of its own
+        return f"{counted(of_class.ok, 'sample')} of this class"
+    return reason or "no figure"
 
 
 class OneLine:

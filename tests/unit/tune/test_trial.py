@@ -54,7 +54,7 @@ CLASS = {
         ("ttft_ms.p50", "1 sample; p50 needs 5", True),
         ("e2e_ms.p50", "2 samples; p50 needs 5", True),
         ("tpot_ms.p50", "2 of 8 requests never got there", False),
-        ("by_kind.1k.ttft_ms.p50", "1 sample; p50 needs 5", True),
+        ("by_kind.1k.ttft_ms.p50", "1 sample of this class", False),
         ("by_kind.4k.ttft_ms.p50", "no figure", False),
     ],
 )
