@@ -101,6 +101,8 @@ class Tree:
         """CPUs that any of the threads may run on, by a container's cpuset or a binding; None: all, or not
         known.
         """
+        if not hasattr(os, "sched_getaffinity"):
+            return None
         self.look()
         cpus: set[int] = set()
         for pid in self.processes:
