@@ -22,14 +22,14 @@ def with_manifest(
     tuned: values that follow from the workload. searched: codes of those that `bench tune` set.
     disagrees: by the other label, in what.
     """
-    found = {(cell.label, str(cell.conditions.engine)): cell for cell in cells}
-    stated = {key: _stated(manifest, cell, agreement) for key, cell in found.items()}
+    starts = [(cell.label, str(cell.conditions.engine)) for cell in cells]
+    stated = {
+        start: _stated(manifest, cell, agreement)
+        for start, cell in dict(zip(starts, cells, strict=True)).items()
+    }
     return tuple(
-        replace(
-            cell,
-            conditions=replace(cell.conditions, **stated[cell.label, str(cell.conditions.engine)]),
-        )
-        for cell in cells
+        replace(cell, conditions=replace(cell.conditions, **stated[start]))
+        for start, cell in zip(starts, cells, strict=True)
     )
 
 

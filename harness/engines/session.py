@@ -1,7 +1,6 @@
 """One engine from start to stop: the only way the rest of the harness gets at one."""
 
 import dataclasses
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -33,7 +32,7 @@ from harness.engines.start.started import EngineFacts, ProcessHandle
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host.access import Access
 from harness.host.address import origin_of
-from harness.model.numbers import ALIKE
+from harness.model.numbers import about_equal
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
 
@@ -302,7 +301,7 @@ def _of_all(facts: Sequence[Any]) -> Any:
 
 def _about(first: Any, second: Any) -> bool:
     numbers = isinstance(first, int | float) and isinstance(second, int | float)
-    return numbers and math.isclose(first, second, rel_tol=ALIKE)
+    return numbers and about_equal(first, second)
 
 
 def _shim_us_per_token(definition: Backend, say: Say, label: str) -> float | None:

@@ -208,5 +208,13 @@ class CellResult(Measured, frozen=True, kw_only=True):
         return self.load.point
 
     @property
+    def versions(self) -> tuple[str, str]:
+        """Parts of `engine_version`: of the package, or of the server where it is the only one, and of the
+        server where it is another one. "": not known.
+        """
+        package, _, server = (self.engine_version or "").partition(" (server: ")
+        return package, server.removesuffix(")")
+
+    @property
     def invalid(self) -> bool:
         return self.validity.verdict == "INVALID"

@@ -1,11 +1,16 @@
 """Numbers as people read them, and how many there are of a thing. Knows no output format."""
 
+import math
 from collections.abc import Callable, Mapping
 
 GIB = 1 << 30  # bytes
-# Relative difference of two numbers of an engine that is let pass: the memory that is free sizes a KV cache.
-ALIKE = 0.05
+_ALIKE = 0.05  # relative difference
 _SAME = 1e-7  # a difference that arithmetic makes
+
+
+def about_equal(first: float, second: float) -> bool:
+    """Whether two starts of one engine may report these: the memory that is free sizes a KV cache."""
+    return math.isclose(first, second, rel_tol=_ALIKE)
 
 
 def number(value: float) -> str:

@@ -1,11 +1,10 @@
 """Backends whose cells are of more than one engine, though they count as repeats of it."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 from harness.conditions import TABLE
 from harness.model import CellResult, RunWarning, known
-from harness.model.numbers import ALIKE
+from harness.model.numbers import about_equal
 from harness.untrusted import one_line
 from harness.validity.notices import ENGINE_CHANGED
 
@@ -49,12 +48,11 @@ def _build(cell: CellResult) -> dict[str, str]:
 
     The version that the server reports is compared alone: at one start it may not answer.
     """
-    package, _, server = (cell.engine_version or "").partition(" (server: ")
     engine = known(cell.conditions.engine)
     own: tuple[str | None, ...] = ()
     if engine:
         own = engine.served_name, engine.image_digest, engine.weights_sha256, engine.packages_sha256
-    values = (package, server.removesuffix(")"), *own)
+    values = (*cell.versions, *own)
     return {title: value for title, value in zip(_BUILD, values, strict=False) if value}
 
 
@@ -85,7 +83,7 @@ def alike(first: str, second: str, exact: bool = False) -> bool:
     if first == second or exact:
         return first == second
     try:
-        return math.isclose(float(first), float(second), rel_tol=ALIKE)
+        return about_equal(float(first), float(second))
     except ValueError:
         return False
 

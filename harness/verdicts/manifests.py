@@ -72,7 +72,7 @@ def _of_engines(side: Side) -> Settings:
     each = [settings(side.manifest, side.label, engine) for engine in kept.values() or (None,)]
     together = Settings(_joined([found.known for found in each]), _joined([found.raw for found in each]))
     if kept:  # the version of the package where there is one, as in a manifest
-        named = [cell.engine_version.partition(" (server: ")[0] for cell in side.cells if cell.engine_version]
+        named = [cell.versions[0] for cell in side.cells if cell.engine_version]
         together.known.update(_joined([{"engine-version": version} for version in named], exact=True))
     return together
 
