@@ -64,12 +64,3 @@ class Ledger:
             (record for record in self.records if record.outcome == "open"), self.records.maxlen
         )
         self.dropped = self.blocked_writes = 0
-
-    def statistics(self) -> dict[str, object]:
-        """Returns statistics of the requests that are kept, and counts of those that are not."""
-        from harness.mockserver.statistics import statistics  # loads numpy, which no answer needs
-
-        return statistics(self.records) | {"dropped": self.dropped, "blocked_writes": self.blocked_writes}
-
-    def as_json(self) -> dict[str, object]:
-        return {"statistics": self.statistics(), "records": [record.as_json() for record in self.records]}

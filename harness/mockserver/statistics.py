@@ -1,15 +1,23 @@
 """Statistics of the requests that the ledger keeps: a client should find the same."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from harness.mockserver.ledger import OUTCOMES, Record
+from harness.mockserver.ledger import OUTCOMES, Ledger
 
 
-def statistics(records: Collection[Record]) -> dict[str, object]:
-    """Latencies are of complete answers only, from received; ITL is between text events, pooled."""
+def document(ledger: Ledger) -> dict[str, object]:
+    return {"statistics": statistics(ledger), "records": [record.as_json() for record in ledger.records]}
+
+
+def statistics(ledger: Ledger) -> dict[str, object]:
+    """Statistics of the requests that are kept, and counts of those that are not.
+
+    Latencies are of complete answers only, from received; ITL is between text events, pooled.
+    """
+    records = ledger.records
     outcomes = [record.outcome for record in records]
     whole = [record for record in records if record.outcome == "complete" and record.write_ns]
     received = np.array([record.received_ns for record in whole], np.int64)
@@ -29,6 +37,8 @@ def statistics(records: Collection[Record]) -> dict[str, object]:
         "e2e_ms": _summary(last - received, 1e6),
         "schedule_error_us": _summary(_joined(late), 1e3),
         "read_lag_us": _summary(np.array([r.read_ns - r.received_ns for r in whole], np.int64), 1e3),
+        "dropped": ledger.dropped,
+        "blocked_writes": ledger.blocked_writes,
     }
 
 

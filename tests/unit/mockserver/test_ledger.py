@@ -4,6 +4,7 @@ from array import array
 import pytest
 
 from harness.mockserver.ledger import Ledger, Outcome, Record
+from harness.mockserver.statistics import document, statistics
 
 MS = 1_000_000
 
@@ -31,7 +32,7 @@ def test_statistics_of_complete_answers_only() -> None:
     ledger.add(record("faulted", 900))
     ledger.add(record("refused"))
     ledger.add(record("open", 900))
-    truth = ledger.statistics()
+    truth = statistics(ledger)
     counts = {"requests": 6, "complete": 2, "aborted": 1, "faulted": 1, "refused": 1, "open": 1}
     assert {name: truth[name] for name in counts} == counts
     assert truth["tokens"] == 8
@@ -52,8 +53,8 @@ def test_statistics_of_complete_answers_only() -> None:
 
 
 def test_an_empty_ledger_has_no_statistics_but_says_so() -> None:
-    assert Ledger().statistics()["ttft_ms"] == {"n": 0}
-    assert json.loads(json.dumps(Ledger().as_json()))["records"] == []
+    assert statistics(Ledger())["ttft_ms"] == {"n": 0}
+    assert json.loads(json.dumps(document(Ledger())))["records"] == []
 
 
 def test_reset_keeps_what_is_still_open() -> None:
@@ -70,7 +71,7 @@ def test_the_last_requests_only() -> None:
     ledger = Ledger(keep=2)
     for received_ms in (1, 2, 3):
         ledger.add(record("complete", 100, received_ms=received_ms))
-    truth = ledger.statistics()
+    truth = statistics(ledger)
     assert (truth["requests"], truth["dropped"], truth["ttft_ms"]["mean"]) == (2, 1, 97.5)
     ledger.reset()
     assert (len(ledger.records), ledger.records.maxlen, ledger.dropped) == (0, 2, 0)
