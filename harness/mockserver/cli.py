@@ -21,225 +21,93 @@ T = TypeVar("T")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "bench truth [options]"
-    distribution = _type(Distribution.parse)
-    add = parser.add_argument_group(
-        "timing", "DIST is MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
-    ).add_argument
-    add(
-        "--ttft-ms",
-        type=distribution,
-        default="100",
-        metavar="DIST",
-        help="time to first token (default: 100)",
-    )
-    add(
-        "--gap-ms",
-        type=distribution,
-        default="50",
-        metavar="DIST",
-        help="time between tokens; 0: all at once (default: 50)",
-    )
-    add(
-        "--tokens",
-        type=_integer(1),
-        metavar="N",
-        help="tokens per answer if the request sets no limit (default: 128)",
-    )
-    add(
-        "--stop-after-tokens",
-        type=_integer(1),
-        metavar="N",
-        help="end of text after N tokens, unless ignore_eos is set",
-    )
-    add("--seed", type=_integer(0), metavar="N", help="seed of times and faults (default: 0)")
-    add(
-        "--precise",
-        action="store_true",
-        help="busy-wait before each write: uses a whole core, avoids late wake-ups",
-    )
+    forms = "DIST is MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
+    group = parser.add_argument_group("timing", forms)
+    distribution: Any = {"type": _type(Distribution.parse), "metavar": "DIST"}
+    first, between = "time to first token (default: 100)", "time between tokens; 0: all at once (default: 50)"
+    group.add_argument("--ttft-ms", **distribution, default="100", help=first)
+    group.add_argument("--gap-ms", **distribution, default="50", help=between)
+    _count(group, "--tokens", "tokens per answer if the request sets no limit (default: 128)")
+    _count(group, "--stop-after-tokens", "end of text after N tokens, unless ignore_eos is set")
+    _count(group, "--seed", "seed of times and faults (default: 0)", least=0)
+    _switch(group, "--precise", "busy-wait before each write: uses a whole core, avoids late wake-ups")
 
-    add = parser.add_argument_group("engine").add_argument
-    add(
-        "--dialect",
-        choices=tuple(DIALECTS),
-        default="truth",
-        metavar="NAME",
-        help=f"imitate an API (default: truth, plain OpenAI): {', '.join(DIALECTS)}",
-    )
-    add(
-        "--loading-s",
-        type=_number,
-        metavar="S",
-        help="seconds of model loading; refuses or answers 503, as the engine does",
-    )
-    add(
-        "--max-running",
-        type=_integer(1),
-        metavar="N",
-        help="requests served at once; others wait (default: no limit)",
-    )
-    add("--interrupts", action="store_true", help="end running streams when a new request comes")
-    add(
+    group = parser.add_argument_group("engine")
+    known = f"imitate an API (default: truth, plain OpenAI): {', '.join(DIALECTS)}"
+    group.add_argument("--dialect", choices=tuple(DIALECTS), default="truth", metavar="NAME", help=known)
+    loading = "seconds of model loading; refuses or answers 503, as the engine does"
+    _amount(group, "--loading-s", "S", loading)
+    _count(group, "--max-running", "requests served at once; others wait (default: no limit)")
+    _switch(group, "--interrupts", "end running streams when a new request comes")
+    group.add_argument(
         "--no-kept-turns",
         dest="keeps_turns",
         action="store_false",
         help="refuse previous_response_id, as vLLM and SGLang do by default",
     )
-    add(
-        "--cut-prompt-tokens",
-        type=_integer(1),
-        metavar="N",
-        help="read only the last N tokens of a longer prompt, and say nothing",
-    )
-    add(
-        "--prefill-us-per-token",
-        type=_number,
-        metavar="US",
-        help="µs added to TTFT per uncached prompt token (default: 0)",
-    )
-    add(
+    _count(group, "--cut-prompt-tokens", "read only the last N tokens of a longer prompt, and say nothing")
+    prefill = "µs added to TTFT per uncached prompt token (default: 0)"
+    _amount(group, "--prefill-us-per-token", "US", prefill)
+    group.add_argument(
         "--answers",
         type=_type(read_answers),
         metavar="FILE",
         help="JSON object: the answer to each question that is known; other requests get made up words",
     )
-    add(
+    group.add_argument(
         "--wrong",
         type=_type(WrongShare.parse),
         metavar="SHARE[:above=N]",
         help="answer this share of them wrongly, 0 to 1; above: only with more than N requests running",
     )
-    add(
-        "--transfer-ms",
-        type=_number,
-        metavar="MS",
-        help="ms added to TTFT, in which a prompt's KV cache comes from another engine (default: 0)",
-    )
-    add("--no-prefix-cache", action="store_true", help="disable the prefix cache")
-    add(
-        "--cache-tokens",
-        type=_integer(1),
-        metavar="N",
-        help="capacity of the prefix cache, LRU (default: 262144)",
-    )
-    add(
-        "--host-cache-tokens",
-        type=_integer(1),
-        metavar="N",
-        help="capacity of a second cache in host memory (default: none)",
-    )
-    add(
-        "--host-us-per-token",
-        type=_number,
-        metavar="US",
-        help="µs added to TTFT per prompt token that comes from host memory (default: 0)",
-    )
-    add(
-        "--cache-block-tokens",
-        type=_integer(1),
-        metavar="N",
-        help="block size of the prefix cache (default: 16)",
-    )
-    add(
-        "--image-tokens",
-        type=_integer(1),
-        metavar="N",
-        help="prompt tokens that stand for an image (default: 64)",
-    )
-    add("--image-ms", type=_number, metavar="MS", help="ms added to TTFT per image (default: 0)")
-    add(
-        "--image-cache",
-        type=_integer(0),
-        metavar="N",
-        help="images that are not encoded again when they come again, LRU (default: 0)",
-    )
-    add(
-        "--audio-ms-per-s",
-        type=_number,
-        metavar="MS",
-        help="ms added to a transcript for each second of its recording (default: 0)",
-    )
-    add("--adapters", type=_integer(0), metavar="N", help="answer for adapter-1 to adapter-N (default: 0)")
-    add(
-        "--adapter-slots",
-        type=_integer(1),
-        metavar="N",
-        help="adapters in memory at once, LRU (default: 1)",
-    )
-    add(
-        "--adapter-swap-ms",
-        type=_number,
-        metavar="MS",
-        help="ms added to TTFT where an adapter is not in memory (default: 0)",
-    )
-    add(
-        "--adapter-us-per-token",
-        type=_number,
-        metavar="US",
-        help="µs added to TTFT per uncached prompt token with an adapter (default: 0)",
-    )
-    add(
-        "--chars-per-token",
-        type=_integer(1),
-        metavar="N",
-        help="characters per token of the tokenizer (default: 4)",
-    )
-    add("--model-name", metavar="NAME", help="served model name (default: simulated)")
+    transfer = "ms added to TTFT, in which a prompt's KV cache comes from another engine (default: 0)"
+    _amount(group, "--transfer-ms", "MS", transfer)
+    _switch(group, "--no-prefix-cache", "disable the prefix cache")
+    _count(group, "--cache-tokens", "capacity of the prefix cache, LRU (default: 262144)")
+    _count(group, "--host-cache-tokens", "capacity of a second cache in host memory (default: none)")
+    from_host = "µs added to TTFT per prompt token that comes from host memory (default: 0)"
+    _amount(group, "--host-us-per-token", "US", from_host)
+    _count(group, "--cache-block-tokens", "block size of the prefix cache (default: 16)")
+    _count(group, "--image-tokens", "prompt tokens that stand for an image (default: 64)")
+    _amount(group, "--image-ms", "MS", "ms added to TTFT per image (default: 0)")
+    again = "images that are not encoded again when they come again, LRU (default: 0)"
+    _count(group, "--image-cache", again, least=0)
+    audio = "ms added to a transcript for each second of its recording (default: 0)"
+    _amount(group, "--audio-ms-per-s", "MS", audio)
+    _count(group, "--adapters", "answer for adapter-1 to adapter-N (default: 0)", least=0)
+    _count(group, "--adapter-slots", "adapters in memory at once, LRU (default: 1)")
+    swap = "ms added to TTFT where an adapter is not in memory (default: 0)"
+    _amount(group, "--adapter-swap-ms", "MS", swap)
+    adapter = "µs added to TTFT per uncached prompt token with an adapter (default: 0)"
+    _amount(group, "--adapter-us-per-token", "US", adapter)
+    _count(group, "--chars-per-token", "characters per token of the tokenizer (default: 4)")
+    group.add_argument("--model-name", metavar="NAME", help="served model name (default: simulated)")
 
-    add = parser.add_argument_group("streaming habits").add_argument
-    given: Any = {"action": "store_true", "default": None}  # None leaves the habit to the dialect
-    add(
-        "--role",
-        choices=get_args(Role),
-        help="role-only chunk: none, at once, or with the first token (default: first)",
-    )
-    add(
-        "--empty-delta-every",
-        type=_integer(0),
-        metavar="N",
-        help="send an empty delta before every Nth event",
-    )
-    add(
-        "--reasoning-tokens",
-        type=_integer(0),
-        metavar="N",
-        help="make the first N tokens of a chat reasoning",
-    )
-    add("--counts-reasoning", **given, help="count reasoning tokens in the usage of a chat")
-    add("--reasoning-field", metavar="NAME", help="field of reasoning tokens (default: reasoning_content)")
-    add(
-        "--tokens-per-event",
-        type=_integer(1),
-        metavar="N",
-        help="tokens per event after the first (default: 1)",
-    )
-    add(
-        "--events-per-write",
-        type=_integer(1),
-        metavar="N",
-        help="events per write after the first (default: 1)",
-    )
-    add("--keepalive-ms", type=_number, metavar="MS", help="send an SSE comment after MS of silence")
-    add("--crlf", **given, help="end SSE lines with \\r\\n")
-    add("--no-done", **given, help="omit data: [DONE]")
-    add(
-        "--usage",
-        choices=get_args(Usage),
-        help="when to send usage (default: asked, if the request asks for it)",
-    )
-    add("--framing", choices=get_args(Framing), help="framing of streams (default: chunked)")
-    add("--gzip", **given, help="compress for clients that accept it")
-    add("--hang-up", **given, help="close the connection after each stream without saying so")
-    add("--late-headers", **given, help="send the response head with the first event")
-    add("--early-hints", **given, help="send a 103 response first")
-    add(
-        "--vocabulary",
-        choices=tuple(VOCABULARIES),
-        help="unicode adds multi-byte and escaped tokens (default: ascii)",
-    )
+    group = parser.add_argument_group("streaming habits")
+    role = "role-only chunk: none, at once, or with the first token (default: first)"
+    group.add_argument("--role", choices=get_args(Role), help=role)
+    _count(group, "--empty-delta-every", "send an empty delta before every Nth event", least=0)
+    _count(group, "--reasoning-tokens", "make the first N tokens of a chat reasoning", least=0)
+    _habit(group, "--counts-reasoning", "count reasoning tokens in the usage of a chat")
+    reasoning = "field of reasoning tokens (default: reasoning_content)"
+    group.add_argument("--reasoning-field", metavar="NAME", help=reasoning)
+    _count(group, "--tokens-per-event", "tokens per event after the first (default: 1)")
+    _count(group, "--events-per-write", "events per write after the first (default: 1)")
+    _amount(group, "--keepalive-ms", "MS", "send an SSE comment after MS of silence")
+    _habit(group, "--crlf", "end SSE lines with \\r\\n")
+    _habit(group, "--no-done", "omit data: [DONE]")
+    usage = "when to send usage (default: asked, if the request asks for it)"
+    group.add_argument("--usage", choices=get_args(Usage), help=usage)
+    framing = "framing of streams (default: chunked)"
+    group.add_argument("--framing", choices=get_args(Framing), help=framing)
+    _habit(group, "--gzip", "compress for clients that accept it")
+    _habit(group, "--hang-up", "close the connection after each stream without saying so")
+    _habit(group, "--late-headers", "send the response head with the first event")
+    _habit(group, "--early-hints", "send a 103 response first")
+    words = "unicode adds multi-byte and escaped tokens (default: ascii)"
+    group.add_argument("--vocabulary", choices=tuple(VOCABULARIES), help=words)
 
-    add = parser.add_argument_group("faults", f"KIND is one of {', '.join(KINDS)}").add_argument
-    add(
+    parser.add_argument_group("faults", f"KIND is one of {', '.join(KINDS)}").add_argument(
         "--fault",
         dest="faults",
         action="append",
@@ -248,18 +116,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inject a fault (repeatable; the first that matches a request wins; default: every request)",
     )
 
-    add = parser.add_argument_group("process").add_argument
-    add("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
-    add("--port", type=_integer(0, 65_535), metavar="N", help="port to listen on (default: 0, a free one)")
-    add("--tls-pem", metavar="FILE", help="PEM file with private key and certificate; serves https")
-    add(
-        "--keep-requests",
-        type=_integer(1),
-        metavar="N",
-        help="tell /truth of the last N requests only, and keep only their turns, for long loads "
-        "(default: all)",
-    )
-    add("--until-stdin-closes", action="store_true", help="exit when stdin closes")
+    group = parser.add_argument_group("process")
+    group.add_argument("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
+    _count(group, "--port", "port to listen on (default: 0, a free one)", least=0, most=65_535)
+    pem = "PEM file with private key and certificate; serves https"
+    group.add_argument("--tls-pem", metavar="FILE", help=pem)
+    kept = "tell /truth of the last N requests only, and keep only their turns, for long loads (default: all)"
+    _count(group, "--keep-requests", kept)
+    _switch(group, "--until-stdin-closes", "exit when stdin closes")
+
+
+Group = argparse._ArgumentGroup
+
+
+def _count(group: Group, flag: str, words: str, *, least: int = 1, most: int = sys.maxsize) -> None:
+    group.add_argument(flag, type=_integer(least, most), metavar="N", help=words)
+
+
+def _amount(group: Group, flag: str, unit: str, words: str) -> None:
+    group.add_argument(flag, type=_number, metavar=unit, help=words)
+
+
+def _switch(group: Group, flag: str, words: str, default: bool | None = False) -> None:
+    group.add_argument(flag, action="store_true", default=default, help=words)
+
+
+def _habit(group: Group, flag: str, words: str) -> None:
+    """Leaves the habit to the dialect where it is not given."""
+    _switch(group, flag, words, None)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -308,7 +192,7 @@ def _type(parse: Callable[[str], T]) -> Callable[[str], T]:
     return converted
 
 
-def _integer(least: int, most: int = sys.maxsize) -> Callable[[str], int]:
+def _integer(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = int(text)
         if value < least:
