@@ -1,6 +1,7 @@
 """What a prefix cache could reuse of a workload: the ideal for a measured hit rate."""
 
 from collections.abc import Iterable, Iterator
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +38,14 @@ def reusable(
     """
     went = [0] * len(requested) if replicas is None else replicas.tolist()
     trees = {replica: _Tree(requested.shared if warm else ()) for replica in set(went)}
+    held: dict[int, dict[int, float]] = {replica: {} for replica in trees}
     shared, total = np.zeros(len(requested), np.int64), np.zeros(len(requested), np.int64)
     rows = requested.numbers
     content = before = 0
     for i in range(len(requested)):
         if rows["kept"][i] >= 0:
-            known = int(rows["kept"][i])
-            content = known + int(rows["content_tokens"][i])
+            known = _held_of_call(i, rows, held[went[i]])
+            content = int(rows["kept"][i]) + int(rows["content_tokens"][i])
         elif rows["turn"][i] > 0:
             known, content = before, content + int(rows["content_tokens"][i])
         else:
@@ -57,6 +59,19 @@ def reusable(
         answer = int(rows["max_tokens"][i]) if answer < 0 else answer
         before, content = int(total[i]) + answer, content + answer
     return shared, total
+
+
+def _held_of_call(number: int, rows: NDArray[np.void], held: dict[int, float]) -> int:
+    """Tokens of the prompt of a recorded call that a cache has; it has the whole prompt from now on.
+
+    `held`: tokens of the prompts of calls that the cache has, by the number of the call. That call may have
+    gone to another server than one that begins like it.
+    """
+    known, like, tokens = 0.0, number, inf
+    while like >= 0 and tokens > (before := held.get(like, 0)):
+        known, held[like] = max(known, before), tokens
+        like, tokens = like - max(int(rows["base"][like]), 0), min(tokens, int(rows["kept"][like]))
+    return int(max(known, tokens))
 
 
 def ideal_hit_rate(

@@ -6,7 +6,7 @@ from harness.metrics.view import RequestView
 from harness.records.layout import Phase
 from harness.records.request_table import Part
 from harness.summary import summarise_cell
-from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.request import CallPlace, ChatRequest
 from harness.workload.prompts.workload import workload
 from tests.factories.recorded import facts, records
 
@@ -57,6 +57,19 @@ def test_a_later_turn_reuses_the_turn_before_it_with_its_answer():
     assert shared[:3].tolist() == [0, 110, 150]
     silent = np.array([0, -1, -1, -1])  # an answer of no token has not the length asked for
     assert [found[:2].tolist() for found in reusable(made, output_tokens=silent)] == [[0, 100], [100, 120]]
+
+
+def test_a_recorded_call_finds_what_went_to_the_server_that_it_goes_to():
+    """The second and third begin like the first, and the last like the third; each server has its own."""
+
+    def call(tokens, session, base, kept):
+        return one(tokens, session=session, call=CallPlace((1,), 0, 0, base, kept))
+
+    made = asked(call(100, 0, 0, 0), call(20, 1, 1, 80), call(50, 2, 2, 60), call(30, 3, 1, 110))
+    assert reusable(made)[0].tolist() == [0, 80, 60, 110]
+    apart = [reusable(made, replicas=np.array(went))[0].tolist() for went in ([0, 1, 1, 0], [0, 1, 0, 1])]
+    assert apart == [[0, 0, 60, 60], [0, 0, 60, 60]]
+    assert reusable(made, replicas=np.array([0, 1, 2, 1]))[0].tolist() == [0, 0, 0, 60]
 
 
 @pytest.mark.parametrize(("usage", "ideal"), [(True, 0.75), (False, 119 * 30 / (130 * 40))])
