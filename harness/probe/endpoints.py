@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from harness.apis import APIS
+from harness.engines.speak.detect import recognise
 from harness.engines.speak.dialect import Chat
 from harness.errors import SetupError
 from harness.model import Finding
@@ -13,6 +14,17 @@ from harness.records.layout import UNKNOWN
 # Series that are there only when the engine does what they count.
 _SOMETIMES = {"draft_tokens", "accepted_tokens", "preemptions"}
 _SYSTEM, _USER = "You are a geographer.", "Name three rivers."
+
+
+def engine(asker: Asker) -> Iterator[Finding]:
+    """Whether a running server answers as another engine than the one that it is called."""
+    server = asker.server
+    named = server.definition
+    found = None if server.started_here else recognise(server.base_url, server.access, named)
+    if found and found.name != named.name:
+        seen = f"{found.name}, by {' and '.join(found.seen)}"
+        then = f"its figures have the name of another engine: {found.name}=URL"
+        yield Finding("engine", named.name, seen, False, then, True)
 
 
 def version(asker: Asker) -> Iterator[Finding]:

@@ -38,7 +38,13 @@ def examine(
         if asker.api.gives == "text":
             findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
         else:
-            checks = (endpoints.version, endpoints.values, endpoints.tokenizer, endpoints.metrics)
+            checks = (
+                endpoints.engine,
+                endpoints.version,
+                endpoints.values,
+                endpoints.tokenizer,
+                endpoints.metrics,
+            )
             findings, prompt_tokens = [finding for check in checks for finding in check(asker)], {}
         requests = line.requests
     return Probed(
@@ -59,6 +65,7 @@ def examine(
 def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[Check]:
     declared = [name for name in shapes if getattr(dialect.structured, name)]
     checks: list[Check] = [
+        endpoints.engine,
         endpoints.version,
         endpoints.apis,
         traps.not_followed,

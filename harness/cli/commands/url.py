@@ -164,8 +164,7 @@ def _first(urls: str) -> str:
 
 
 def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backend":
-    """The engine that answers there, by its answers; where they fit none, by the user's name of it. `openai`
-    takes any.
+    """The engine that answers there, by its answers; where they fit none, by the user's name of it.
 
     Raises SpecError where that name is another engine's, and SetupError where it lacks what that engine has.
     """
@@ -174,9 +173,10 @@ def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backen
     from harness.spec import files
     from harness.spec.backend_refs import load_backend
 
-    url, named = _first(given.url), given.alias in files.names("backends")
-    recognised = None if given.alias == "openai" else recognise(url, access)
-    definition = load_backend(recognised.name if recognised else given.alias if named else "openai")
+    url = _first(given.url)
+    named = load_backend(given.alias) if given.alias in files.names("backends") else None
+    recognised = recognise(url, access, named)
+    definition = load_backend(recognised.name) if recognised else named or load_backend("openai")
     recognition = (
         f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
     )

@@ -51,8 +51,12 @@ class Recognised:
     seen: tuple[str, ...]  # pages that answered as it declares
 
 
-def recognise(url: str, access: Access) -> Recognised | None:
-    """None: its answers fit no definition, or several equally well."""
+def recognise(url: str, access: Access, named: Backend | None = None) -> Recognised | None:
+    """None: its answers fit no definition, or several equally well; or the user's name for it, that of the
+    definition `named`, may be of any answers: a front passes on those of the engines behind it.
+    """
+    if named and (named.backend.kind in ("front", "hosted") or named.facts is None):
+        return None
     ends = time.monotonic() + _ALL_PAGES_S
     with closing(Client(url, access)) as client:
 
@@ -66,14 +70,14 @@ def recognise(url: str, access: Access) -> Recognised | None:
             return answer if answer.ok else None
 
         names = files.names("backends")
-        return best(ask, [load_backend(name) for name in names])
+        return best(ask, [load_backend(name) for name in names], named.name if named else "")
 
 
 _NOWHERE = "/no-engine-has-this-path"
 
 
-def best(ask: Ask, definitions: Sequence[Backend]) -> Recognised | None:
-    """The one with the most marks that hold.
+def best(ask: Ask, definitions: Sequence[Backend], named: str = "") -> Recognised | None:
+    """The one that is `named`, if it fits; else the one with the most marks that hold.
 
     One mark alone is too little where others declare it too: half a dozen engines have a /version. Between
     equals wins the only one that was written with the real server at hand: forks answer as their origin does.
@@ -96,6 +100,7 @@ def best(ask: Ask, definitions: Sequence[Backend]) -> Recognised | None:
     equals = [definition for definition in fit if len(matches[definition.name]) == most]
     seen = [definition for definition in equals if definition.facts and not definition.facts.not_run]
     chosen = equals if len(equals) == 1 else seen
+    chosen = [definition for definition in fit if definition.name == named] or chosen
     if len(chosen) != 1:
         return None
     name = chosen[0].name

@@ -52,6 +52,8 @@ class Server:
     definition: object
     told: dict = field(default_factory=dict)
     served_name: str = "m"
+    base_url: str = "http://h:1"
+    access: object = None
     started_here: bool = True
     first_answer_s: float | None = None
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from harness.engines.speak.detect import Recognised
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.probe import endpoints
@@ -112,3 +113,24 @@ def test_a_short_request_of_an_api_is_a_request_of_the_probe():
     asked = Asker(Server(made, {"refuses": {"responses": "404"}}), line)
     assert len(list(endpoints.apis(asked))) == line.requests == 2
     assert len(list(endpoints.values(asked))) == line.requests - 2 == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "answers_as", "started_here", "seen"),
+    [
+        ("vllm", "sglang", False, ["sglang, by /metrics and /server_info"]),
+        ("vllm", "vllm", False, []),
+        ("vllm", "sglang", True, []),  # bench chose what it started
+        ("vllm", None, False, []),  # a gateway hides what an engine is known by
+    ],
+)
+def test_a_server_that_answers_as_another_engine_is_a_warning(
+    monkeypatch, named, answers_as, started_here, seen
+):
+    found = Recognised(answers_as, ("/metrics", "/server_info")) if answers_as else None
+    monkeypatch.setattr(endpoints, "recognise", lambda url, access, definition: found)
+    asked = asker(answered(), load_backend(named))
+    asked.server.started_here = started_here
+    findings = list(endpoints.engine(asked))
+    assert [one.seen for one in findings] == seen
+    assert all(one.matters and "sglang=URL" in one.then for one in findings)

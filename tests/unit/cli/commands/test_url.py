@@ -171,7 +171,9 @@ def test_a_value_behind_a_name_is_for_that_server_alone(called, monkeypatch):
 
 def test_the_name_of_another_engine_is_refused_before_any_first_look(called, monkeypatch):
     """A look at the first server would be in vain, and is answered with 503 here."""
-    monkeypatch.setattr(detect, "recognise", lambda url, access: Recognised("sglang", ("/server_info",)))
+    monkeypatch.setattr(
+        detect, "recognise", lambda url, access, named: Recognised("sglang", ("/server_info",))
+    )
     with server() as url, server() as other:
         code, error = called(f"new={url}", f"vllm={other}")
     assert code == ExitCode.USAGE
@@ -181,10 +183,12 @@ def test_the_name_of_another_engine_is_refused_before_any_first_look(called, mon
     )
 
 
-def test_any_server_is_taken_as_one_of_the_api_alone(called, monkeypatch):
-    monkeypatch.setattr(detect, "recognise", lambda url, access: Recognised("sglang", ("/server_info",)))
+@pytest.mark.parametrize("name", ["openai", "ray-vllm", "llm-d", "hosted"])
+def test_the_name_of_a_front_or_of_any_server_is_taken_whatever_engine_answers(called, monkeypatch, name):
+    """A front passes on what the engines behind it answer."""
+    monkeypatch.setattr(detect, "best", lambda *_words: Recognised("sglang", ("/server_info",)))
     with server() as url:
-        _, error = called(f"openai={url}")
+        _, error = called(f"{name}={url}")
     assert "a chat request got 503" in error  # the first look
 
 

@@ -68,6 +68,22 @@ def test_scripted_dialects(dialect):
     assert found.name == dialect
 
 
+@pytest.mark.parametrize(
+    ("dialect", "named", "name"),
+    [
+        ("vllm", "vllm-metal", "vllm-metal"),  # its pages are vLLM's, and it declares fewer of them
+        ("sglang", "ktransformers", "ktransformers"),
+        ("llamacpp", "llamafile", "llamafile"),
+        ("sglang", "vllm", "sglang"),
+        ("aphrodite", "vllm", "aphrodite"),  # a fork whose series have another name
+        ("vllm", "mistralrs-library", "vllm"),  # a /version alone
+        ("vllm", "transformers", "vllm"),
+    ],
+)
+def test_a_name_is_believed_where_the_answers_fit_it(dialect, named, name):
+    assert best(scripted(dialect), DEFINITIONS, named).name == name
+
+
 def test_a_server_that_answers_every_path_alike_is_no_engine():
     assert best(lambda _path: answer(b"<html>hello</html>"), DEFINITIONS) is None
     assert best(lambda _path: answer({"version": "1.0"}), DEFINITIONS) is None
