@@ -209,137 +209,88 @@ def of_regex(pattern: str) -> str:
         compiled = re.compile(pattern)
     except re.error as error:
         raise UnsupportedError(f"not a regular expression: {error}") from None
-    sampled = _Regex(pattern).alternatives()
-    matches = compiled.fullmatch(sampled)
-    if not matches:
+    sampled = _First(_REGEX_TOKEN.findall(pattern), _of_atom).alternatives()
+    if not compiled.fullmatch(sampled):
         raise UnsupportedError(f"this regular expression is not simulated: {pattern[:100]}")
     return sampled
 
 
+_REGEX_TOKEN = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?::|P?<\w+>))?|(?:[*?+]|\{\d+(?:,\d*)?\})[?+]?|.", re.DOTALL
+)
 _ESCAPES = dict(zip("dwsDWSntbB", ("0", "a", " ", "a", " ", "a", "\n", "\t", "", ""), strict=True))
 
 
-_CLASS = re.compile(r"\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_SIGNS = {".": "a", "^": "", "$": ""}
 
 
-class _Regex:
-    """First alternatives, least repetitions."""
+def _of_atom(token: str) -> str:
+    """A text for a character, an escape or a class."""
+    if token in _SIGNS:
+        return _SIGNS[token]
+    if token.startswith("[^"):
+        return next((character for character in "aA0 ~" if re.match(token, character)), "")
+    first = token[1:] if len(token) > 1 and token.startswith("[") else token
+    return _ESCAPES.get(first[1], first[1]) if first.startswith("\\") else first[0]
 
-    def __init__(self, pattern: str) -> None:
-        self._rest = pattern
 
-    def _take(self, count: int = 1) -> str:
-        taken, self._rest = self._rest[:count], self._rest[count:]
-        return taken
+_LEAST = re.compile(r"[*?].?|(\+)[?+]?|\{(\d+).*")
 
-    def alternatives(self) -> str:
-        first = self._sequence()
-        while self._rest.startswith("|"):
-            self._take()
-            self._sequence()
+
+class _First:
+    """The first alternatives and the least repetitions; `atom` turns one token into text."""
+
+    def __init__(self, tokens: list[str], atom: Callable[[str], str]) -> None:
+        self._tokens, self._atom = tokens, atom
+
+    def alternatives(self, *, wanted: bool = True) -> str:
+        """Consumes up to a closing bracket or the end."""
+        first = self._sequence(wanted=wanted)
+        while self._tokens[:1] == ["|"]:
+            del self._tokens[0]
+            self._sequence(wanted=False)
         return first
 
-    def _sequence(self) -> str:
+    def _sequence(self, *, wanted: bool) -> str:
         parts = []
-        while self._rest and self._rest[0] not in "|)":
-            atom = self._atom()
-            parts.append(atom * self._least())
+        while self._tokens and self._tokens[0] not in ("|", ")"):
+            token = self._tokens.pop(0)
+            if token.startswith("("):
+                inside = self.alternatives(wanted=wanted)
+                if not self._tokens:
+                    raise UnsupportedError("a bracket is not closed")
+                del self._tokens[0]
+            else:
+                inside = self._atom(token) if wanted else ""
+            if self._tokens and (repeated := _LEAST.fullmatch(self._tokens[0])):
+                del self._tokens[0]
+                inside *= int(repeated[2] or bool(repeated[1]))
+            parts.append(inside)
         return "".join(parts)
-
-    def _atom(self) -> str:
-        match character := self._take():
-            case "\\":
-                escaped = self._take()
-                return _ESCAPES.get(escaped, escaped)
-            case "[":
-                return self._class()
-            case "(":
-                if kind := re.match(r"\?(:|P?<\w+>)", self._rest):
-                    self._take(kind.end())
-                inside = self.alternatives()
-                self._take()
-                return inside
-            case ".":
-                return "a"
-            case "^" | "$":
-                return ""
-        return character
-
-    def _class(self) -> str:
-        closed = _CLASS.match(self._rest)
-        assert closed, "the whole was compiled before"
-        inside = self._take(closed.end())[:-1]
-        if inside.startswith("^"):
-            return next((character for character in "aA0 ~" if re.match(f"[{inside}]", character)), "")
-        return _ESCAPES.get(inside[1], inside[1]) if inside.startswith("\\") else inside[0]
-
-    def _least(self) -> int:
-        count = 1
-        if match := re.match(r"([*?+]|\{(\d+)(,\d*)?\})[?+]?", self._rest):
-            self._take(match.end())
-            count = int(match[2]) if match[2] else 1 if match[1] == "+" else 0
-        return count
 
 
 _RULE = re.compile(r"^\s*([\w-]+)\s*::=", re.MULTILINE)
-
-
-def of_grammar(text: str) -> str:
-    """Makes a text of GBNF or EBNF with a rule `root`: literals, rules, groups, classes and repetitions."""
-    _, *bodies = _RULE.split(text)
-    rules = dict(zip(bodies[::2], bodies[1::2], strict=True))
-    if "root" not in rules:
-        raise UnsupportedError("the grammar has no rule `root`")
-    return _Grammar(rules, 0).expand("root")
-
-
 _GRAMMAR_TOKEN = re.compile(
     r'\s*("(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|[\w-]+|[()|*+?]|\{\d+(?:,\d*)?\}|#[^\n]*)'
 )
 
 
-class _Grammar:
-    def __init__(self, rules: Mapping[str, str], depth: int) -> None:
-        self._rules, self._depth = rules, depth
+def of_grammar(text: str) -> str:
+    """Makes a text of GBNF or EBNF with a rule `root`: literals, rules, groups, classes and repetitions."""
+    _, *bodies = _RULE.split(text)
+    return _of_rule("root", dict(zip(bodies[::2], bodies[1::2], strict=True)), 0)
 
-    def expand(self, name: str) -> str:
-        if self._depth > MAX_DEPTH:
-            raise UnsupportedError("the grammar's first alternatives do not end")
-        if name not in self._rules:
-            raise UnsupportedError(f"the grammar has no rule {name!r}")
-        tokens = [token for token in _GRAMMAR_TOKEN.findall(self._rules[name]) if not token.startswith("#")]
-        return self._alternatives(tokens)
 
-    def _alternatives(self, tokens: list[str]) -> str:
-        """Consumes up to a closing bracket or the end; the first alternative counts."""
-        first: str | None = None
-        while True:
-            sequence = self._sequence(tokens, wanted=first is None)
-            first = sequence if first is None else first
-            if not tokens or tokens[0] != "|":
-                return first
-            tokens.pop(0)
+def _of_rule(name: str, rules: Mapping[str, str], depth: int) -> str:
+    if depth > MAX_DEPTH:
+        raise UnsupportedError("the grammar's first alternatives do not end")
+    if name not in rules:
+        raise UnsupportedError(f"the grammar has no rule {name!r}")
 
-    def _sequence(self, tokens: list[str], *, wanted: bool) -> str:
-        parts = []
-        while tokens and tokens[0] not in ("|", ")"):
-            token = tokens.pop(0)
-            if token == "(":
-                inner = self._alternatives(tokens)
-                tokens.pop(0)
-            elif not wanted:
-                inner = ""
-            elif token.startswith('"'):
-                inner = json.loads(token)
-            elif token.startswith("["):
-                inner = of_regex(token)
-            else:
-                inner = _Grammar(self._rules, self._depth + 1).expand(token)
-            if tokens and (tokens[0] in ("*", "?") or tokens[0].startswith("{0")):
-                inner = ""
-            if tokens and (tokens[0] in ("*", "+", "?") or tokens[0].startswith("{")):
-                repetition = tokens.pop(0)
-                count = re.match(r"\{(\d+)", repetition)
-                inner *= int(count[1]) if count else 1
-            parts.append(inner)
-        return "".join(parts)
+    def atom(token: str) -> str:
+        if token.startswith('"'):
+            return str(json.loads(token))
+        return of_regex(token) if token.startswith("[") else _of_rule(token, rules, depth + 1)
+
+    tokens = [token for token in _GRAMMAR_TOKEN.findall(rules[name]) if not token.startswith("#")]
+    return _First(tokens, atom).alternatives()
