@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,16 +13,11 @@ from harness.records.layout import UNKNOWN
 BASE = "base"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Adapters(Figures):
-    adapters: AdapterFigures | None
-
-
-def compute(cell: CellView) -> Adapters:
+def compute(cell: CellView) -> Figures:
     """The costs of adapters; None where no request names one."""
     requested, count = cell.requested, cell.facts.workload.adapters
     if requested is None or not count:
-        return Adapters(adapters=None)
+        return Figures(adapters=None)
     kinds = np.array(requested.kinds, object)[cell.requests["seq"]]
     slots = (cell.facts.engine_values or {}).get("lora_slots")
     base = kinds == BASE
@@ -36,7 +30,7 @@ def compute(cell: CellView) -> Adapters:
     ttft, tpot = ({name: _median(cell, mask, metric) for name, mask in (("base", base), ("held", held))}
                   for metric in ("ttft_ms", "tpot_ms"))  # fmt: skip
     swapped = _median(cell, first, "ttft_ms")
-    return Adapters(
+    return Figures(
         adapters=AdapterFigures(
             count=count,
             slots=slots if isinstance(slots, int) else None,

@@ -1,7 +1,6 @@
 """Prefix-cache hit rate: cached over prompt tokens, and where the figure comes from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,18 +14,7 @@ from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reuse(Figures):
-    """The share of prompt tokens that came from a prefix cache, 0 to 1, and what an ideal one would reuse."""
-
-    prefix_cache_hit_rate: float | None
-    prefix_cache_source: str | None
-    host_cache_hit_rate: float | None
-    prefix_cache_ideal: float | None
-    prefix_cache_ideal_by_block: dict[str, float] | None
-
-
-def compute(cell: CellView) -> Reuse:
+def compute(cell: CellView) -> Figures:
     rate, source = cell.of(hit_rate_of)
     part = host_share(cell.facts.server_counters)
     host = None if part is None or rate is None else part * rate
@@ -39,7 +27,7 @@ def compute(cell: CellView) -> Reuse:
         nulls["host_cache_hit_rate"] = nulls["prefix_cache_hit_rate"]
     asked, held = cell.requested, _held(cell.facts)
     by_block = None if asked is None else prefix.ideals(cell, asked, replicas=_went(cell, asked), **held)
-    return Reuse(
+    return Figures(
         prefix_cache_hit_rate=rate,
         prefix_cache_source=source,
         host_cache_hit_rate=host,

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from harness.metrics.cache_hits import cached_share
 from harness.metrics.distribution import NEVER, made_infinite
 from harness.metrics.replicas import replicas
 from harness.metrics.view import CellView, Figures, Mask, RequestView
-from harness.model import ClassStats, LatencyStats, Replicas
+from harness.model import ClassStats, LatencyStats
 from harness.records.request_table import RequestTable
 
 _LEAST_POWER = 7  # shorter prompts are of one depth
@@ -24,21 +23,12 @@ ALONE, BESIDE, HEAVY = "alone", "beside", "heavy"  # of a victim probe
 ByClass = tuple[dict[str, ClassStats] | None, dict[str, str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Classes(Figures):
-    by_kind: dict[str, ClassStats] | None
-    by_turn: dict[str, ClassStats] | None
-    by_depth: dict[str, ClassStats] | None
-    victim_loss: float | None
-    replicas: Replicas | None
-
-
-def compute(cell: CellView) -> Classes:
+def compute(cell: CellView) -> Figures:
     loss, why = victim_loss(cell, cell.requested)
     kinds, of_kinds = by_kind(cell, cell.requested)
     turns, of_turns = by_turn(cell, cell.requested)
     depths, of_depths = by_depth(cell, cell.requested)
-    return Classes(
+    return Figures(
         victim_loss=loss,
         nulls=({"victim_loss": why} if why else {}) | of_kinds | of_turns | of_depths,
         by_kind=kinds,

@@ -55,18 +55,13 @@ def hint(law: Law, facts: CellFacts) -> str:
     return "a record or a figure of this cell is wrong: measure it again, and report it"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Conservation(Figures):
-    conservation: tuple[Law, ...]
-
-
-def compute(cell: CellView) -> Conservation:
+def compute(cell: CellView) -> Figures:
     if cell.window is None:
-        return Conservation(conservation=())
+        return Figures(conservation=())
     rates, counts = cell.of(rates_of), cell.of(requests_of)
     trees = cell.requested is not None and cell.requested.has_calls()
     about = Cell(cell.records, cell.facts, cell.window, rates, cell.shares, counts, cell.telemetry, trees)
-    return Conservation(conservation=tuple(laws(about)))
+    return Figures(conservation=tuple(laws(about)))
 
 
 @dataclass(frozen=True, slots=True)

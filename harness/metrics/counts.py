@@ -1,30 +1,19 @@
 """Counts of requests and output tokens."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import bundling, latency, sample_size
 from harness.metrics.view import CellView, Figures, RequestView, Rows
-from harness.model import CellFacts, OutputTokens, Requests, Sample, TemplateTokens
+from harness.model import CellFacts, OutputTokens, Requests, TemplateTokens
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 
 
-@dataclass(frozen=True, kw_only=True)
-class Counts(Figures):
-    requests: Requests
-    sample: Sample | None
-    output_tokens: OutputTokens
-    events_per_arrival: float | None
-    template_tokens: TemplateTokens | None
-
-
-def compute(cell: CellView) -> Counts:
+def compute(cell: CellView) -> Figures:
     count = cell.of(requests_of)
     unknown = {"requests.resent": "this version of the harness did not record attempts"}
-    return Counts(
+    return Figures(
         requests=count,
         sample=sample_size.amount(cell.timed, cell.facts.minimum).sample,
         output_tokens=output_tokens(cell),

@@ -1,14 +1,12 @@
 """A cell over its window: what was in flight and, in an open loop, what was offered."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 from harness.metrics import conservation, in_flight
 from harness.metrics.reason import NO_ANSWER, OfServer
 from harness.metrics.view import CellView, Figures
 from harness.metrics.window import makespan_s
 from harness.records.layout import Phase
 
+_OF_THE_WINDOW = ("window_start_s", "window_s", "window_kind")
 _OVER_THE_WINDOW = (
     "in_flight_mean",
     "time_in_system_ms_mean",
@@ -18,25 +16,12 @@ _OVER_THE_WINDOW = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Course(Figures):
+def compute(cell: CellView) -> Figures:
     """Times in s from the start of the cell; a rate is per second of the window."""
-
-    makespan_s: float | None
-    window_start_s: float | None = None
-    window_s: float | None = None
-    window_kind: Literal["steady", "whole"] | None = None
-    in_flight_mean: float | None = None
-    time_in_system_ms_mean: float | None = None
-    effective_concurrency: float | None = None
-    offered_per_s: float | None = None
-    backlog_growth_per_s: float | None = None
-
-
-def compute(cell: CellView) -> Course:
     window, makespan = cell.window, makespan_s(cell.timed.requests)
     if window is None:
-        return Course(makespan_s=makespan, nulls=dict.fromkeys(_OVER_THE_WINDOW, NO_ANSWER))
+        none = dict.fromkeys((*_OF_THE_WINDOW, *_OVER_THE_WINDOW))
+        return Figures(dict.fromkeys(_OVER_THE_WINDOW, NO_ANSWER), makespan_s=makespan, **none)
     requests, closed = cell.requests, cell.slots is not None
     measured = requests[requests["phase"] == Phase.MEASURE]
     mean = in_flight.mean(requests, window.start_ns, window.end_ns)
@@ -47,7 +32,7 @@ def compute(cell: CellView) -> Course:
     why = "a closed loop offers what is served" if closed else OfServer(conservation.NO_SCHEDULE)
     no_offer = {} if scheduled else dict.fromkeys(("offered_per_s", "backlog_growth_per_s"), why)
     no_slots = {} if closed else {"effective_concurrency": "an open loop has no slots"}
-    return Course(
+    return Figures(
         makespan_s=makespan,
         window_start_s=window.start_ns / 1e9,
         window_s=window.seconds,

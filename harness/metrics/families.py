@@ -59,7 +59,7 @@ def figures_of(cell: CellView) -> tuple[dict[str, object], dict[str, str]]:
     nulls: dict[str, str] = {}
     for compute in FAMILIES:
         family = cell.of(compute)
-        figures |= family.by_key()
+        figures |= family.by_key
         nulls |= family.nulls
     if (api := cell.facts.request.api) in WITHOUT_TEXT:
         nothing, why = _without_text(nulls, api)

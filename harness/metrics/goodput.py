@@ -1,7 +1,7 @@
 """Requests within the limits of the scenario: how many, at which rate, and whether enough are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,19 +19,13 @@ Slo = Mapping[str, Mapping[str, float]]  # latency → share → limit in ms
 _UNKNOWN_SHARE = 0.01  # of the requests: so few unknown TPOTs count as missed; with more nothing is known
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kept(Figures):
-    goodput_requests_per_s: float | None
-    slo: KeptSlo | None
-
-
-def compute(cell: CellView) -> Kept:
+def compute(cell: CellView) -> Figures:
     good = cell.of(goodput_of)
     if not cell.facts.slo:
         why = "the scenario sets no limits ([slo])"
     else:
         why = NO_ANSWER if cell.window is None else "a latency with a limit is not known"
-    return Kept(
+    return Figures(
         goodput_requests_per_s=good.requests_per_s,
         slo=good.slo,
         nulls={"goodput_requests_per_s": why} if good.requests_per_s is None else {},

@@ -1,7 +1,6 @@
 """Says what images cost before the first token, and how often the engine found one in a cache of its own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -15,17 +14,11 @@ from harness.records.request_table import RequestTable
 _FRESH = ", fresh"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pictures(Figures):
-    image_ms: float | None
-    images: ImageFigures | None
-
-
-def compute(cell: CellView) -> Pictures:
+def compute(cell: CellView) -> Figures:
     """None where no request could have an image."""
     requested = cell.requested
     if requested is None or not (requested.numbers["images"] >= 0).any():
-        return Pictures(image_ms=None, images=None, nulls={"image_ms": "no requests with images"})
+        return Figures(image_ms=None, images=None, nulls={"image_ms": "no requests with images"})
     by_sort = _ms_by_sort(cell, requested)
     fresh = [each for sort, each in by_sort.items() if sort.endswith(_FRESH) and each is not None]
     measured = cell.measured_requests
@@ -37,7 +30,7 @@ def compute(cell: CellView) -> Pictures:
         cache_hit_rate=_hit_rate(cell.facts.server_counters),
     )
     lacking = {} if fresh else {"image_ms": "no fresh images, or only one count of them, were answered"}
-    return Pictures(image_ms=fmean(fresh) if fresh else None, images=figures, nulls=lacking)
+    return Figures(image_ms=fmean(fresh) if fresh else None, images=figures, nulls=lacking)
 
 
 def _ms_by_sort(cell: CellView, requested: RequestTable) -> dict[str, float | None]:

@@ -5,7 +5,7 @@ failure can push a percentile up or out of reach, never down. Gaps between arriv
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,38 +24,28 @@ LEAST_GAP_NS = 20_000
 _OF_GAPS = ("itl_ms",)  # an answer has many of them, which are not independent of each other
 
 
-@dataclass(frozen=True, kw_only=True)
-class Latencies(Figures):
-    """Statistics of each latency, ms, by the name of its metric; None: it does not apply."""
-
-    stats: Mapping[str, LatencyStats | None]
-
-    def by_key(self) -> dict[str, object]:
-        return dict(self.stats)
-
-
-def compute(cell: CellView) -> Latencies:
+def compute(cell: CellView) -> Figures:
     """Every latency but those of `compute_of_reasoning`."""
     return _described(cell, tuple(name for name in LATENCIES if name not in OF_REASONING))
 
 
-def compute_of_reasoning(cell: CellView) -> Latencies:
+def compute_of_reasoning(cell: CellView) -> Figures:
     """Waits for reasoning and for the answer after it; without reasoning they would be the TTFT again."""
     if reasons(cell):
         return _described(cell, OF_REASONING)
     why = OfServer("no answer has reasoning text")
-    return Latencies(stats=dict.fromkeys(OF_REASONING), nulls=dict.fromkeys(OF_REASONING, why))
+    return Figures(dict.fromkeys(OF_REASONING, why), **dict.fromkeys(OF_REASONING))
 
 
-def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
-    stats: dict[str, LatencyStats | None] = {}
+def _described(cell: CellView, names: tuple[str, ...]) -> Figures:
+    stats: dict[str, LatencyStats] = {}
     nulls: dict[str, str] = {}
     for name in names:
         values = cell.of(values_ms)[name]
         stats[name], reasons = stats_of(name, values)
         none = why_no_gaps(cell) if name in ("tpot_ms", "itl_ms") and not len(values) else ""
         nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
-    return Latencies(stats=stats, nulls=nulls)
+    return Figures(nulls, **stats)
 
 
 def stats_of(name: str, values: Floats) -> tuple[LatencyStats, dict[str, str]]:

@@ -1,28 +1,16 @@
 """Whether the load or the server sets the pace of a cell, how arrivals came, and whether it was steady."""
 
-from dataclasses import dataclass
-
 from harness.metrics.arrivals import compare_cell
 from harness.metrics.backlog import backlog
-from harness.metrics.state import State, cell_state
+from harness.metrics.state import cell_state
 from harness.metrics.steady import steady_state_of
 from harness.metrics.view import CellView, Figures
-from harness.model import Arrivals, Backlog, SteadyState
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pace(Figures):
-    arrivals: Arrivals | None
-    state: State | None
-    state_why: str | None
-    steady_state: SteadyState
-    backlog: Backlog | None
-
-
-def compute(cell: CellView) -> Pace:
+def compute(cell: CellView) -> Figures:
     load = cell.facts.load
     state = cell_state(cell.timed.requests, load, cell.requested, cell.facts.client.spread_over_ns)
-    return Pace(
+    return Figures(
         arrivals=compare_cell(cell.timed.requests, load, cell.requested),
         state=state.state,
         state_why=str(state.why),

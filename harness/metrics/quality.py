@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,33 +33,24 @@ _MOST_ENDLESS = 4  # answers of a cell that take too long to judge; those after 
 _VARYING = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\{.*\}|\[.*\]|\d+""", re.DOTALL)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quality(Figures):
-    label_accuracy: float | None = None
-    structured_valid_rate: float | None = None
-    tool_call_valid_rate: float | None = None
-    answers: Answers | None = None
-    constraint: Constraint | None = None
-
-
-def compute(cell: CellView) -> Quality:
+def compute(cell: CellView) -> Figures:
     found = quality(cell, cell.requested, left_out=cell.facts.request.unsupported)
     nulls = {
         rate: _why_unknown(check, cell.requested, found.answers)
         for check, (rate, _) in _RATES.items()
-        if getattr(found, rate) is None
+        if found.by_key[rate] is None
     }
-    return replace(found, nulls=nulls)
+    return Figures(nulls, **found.by_key)
 
 
-def quality(view: RequestView, requested: RequestTable | None, left_out: Iterable[str] = ()) -> Quality:
+def quality(view: RequestView, requested: RequestTable | None, left_out: Iterable[str] = ()) -> Figures:
     """The rates, None where nothing was expected, and `answers`: counts by check and kind of request.
 
     A rate is of the measured answers that were whole, not cut off and could be judged. `left_out` names as
     `structured.SHAPE` what the engine has no field for: such answers are counted, and enter no rate.
     """
     if requested is None or not requested.expectations:
-        return Quality()
+        return Figures(answers=None, constraint=None, **dict.fromkeys(rate for rate, _ in _RATES.values()))
     free = {name.removeprefix("structured.") for name in left_out} | {FREE}
     counts: dict[str, dict[str, Counter[str]]] = {}
     refusals: Counter[str] = Counter()
@@ -76,7 +66,7 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
         check: {kind: _as_json(count, constrained=kind not in free) for kind, count in sorted(kinds.items())}
         for check, kinds in counts.items()
     }
-    return Quality(
+    return Figures(
         label_accuracy=rates.get("label"),
         structured_valid_rate=rates.get("structured"),
         tool_call_valid_rate=rates.get("tool_call"),

@@ -1,7 +1,6 @@
 """Engines behind one address that have roles: what each did, and its part of the time to the first token."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,18 +12,13 @@ from harness.model.figures import RoleFigures, TtftSplit
 from harness.records.layout import UNKNOWN, Outcome
 
 
-@dataclass(frozen=True, kw_only=True)
-class OfRoles(Figures):
-    roles: Roles | None
-
-
-def compute(cell: CellView) -> OfRoles:
+def compute(cell: CellView) -> Figures:
     """None where no engine has a role."""
     facts = known(cell.facts.roles)
     if not facts:
-        return OfRoles(roles=None)
+        return Figures(roles=None)
     split, why = ttft_split(cell, {each.role: each.histograms for each in facts})
-    return OfRoles(
+    return Figures(
         roles=Roles(of={each.role: _figures(cell, each) for each in facts}, ttft_split=split),
         nulls={"roles.ttft_split": why} if why else {},
     )

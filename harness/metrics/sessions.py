@@ -7,21 +7,13 @@ from numpy.typing import NDArray
 
 from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
-from harness.model import LatencyStats, SessionCounts
+from harness.model import SessionCounts
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 
 _NO_SESSIONS = "no recorded sessions were replayed"
 _NONE_WHOLE = "no session came to its end"
 OF_SESSIONS = ("session_ms", "model_time_share", "tool_time_share")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sessions(Figures):
-    session_ms: LatencyStats | None = None
-    model_time_share: float | None = None
-    tool_time_share: float | None = None
-    sessions: SessionCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +25,9 @@ class Spent:
     tools: int  # none in flight, and the next one brings what a tool gave
 
 
-def compute(cell: CellView) -> Sessions:
+def compute(cell: CellView) -> Figures:
     if cell.requested is None or not cell.requested.has_calls():
-        return Sessions(nulls=dict.fromkeys(OF_SESSIONS, _NO_SESSIONS))
+        return Figures(dict.fromkeys(OF_SESSIONS, _NO_SESSIONS), sessions=None, **dict.fromkeys(OF_SESSIONS))
     spent, counts = of_sessions(cell, cell.requested)
     times_ms = np.array([session.whole / 1e6 for session in spent] + [np.inf] * counts.failed)
     stats, reasons = latency_stats(times_ms)
@@ -43,7 +35,7 @@ def compute(cell: CellView) -> Sessions:
     total = sum(session.whole for session in spent)
     if not total:
         nulls |= dict.fromkeys(OF_SESSIONS[1:], _NONE_WHOLE)
-    return Sessions(
+    return Figures(
         session_ms=stats,
         model_time_share=sum(session.model for session in spent) / total if total else None,
         tool_time_share=sum(session.tools for session in spent) / total if total else None,

@@ -9,19 +9,11 @@ from harness.metrics.distribution import latency_stats
 from harness.metrics.lockstep import synchrony
 from harness.metrics.reason import OfTimes
 from harness.metrics.view import CellView, Figures, Floats, RequestView
-from harness.model import LatencyStats, Load, Synchrony
+from harness.model import Load
 
 
-@dataclass(frozen=True, kw_only=True)
-class Slots(Figures):
+def compute(cell: CellView) -> Figures:
     """All None for an open loop."""
-
-    slot_idle_ms: LatencyStats | None
-    slot_idle_share: float | None
-    synchrony: Synchrony | None
-
-
-def compute(cell: CellView) -> Slots:
     load = cell.facts.load
     slots = slot_time(cell.timed, load)
     together, why = synchrony(cell.timed, load)
@@ -32,7 +24,7 @@ def compute(cell: CellView) -> Slots:
         nulls |= dict.fromkeys(("slot_idle_ms", "slot_idle_share"), no_slots)
     if together is None:
         nulls["synchrony"] = why
-    return Slots(
+    return Figures(
         slot_idle_ms=idle,
         slot_idle_share=slots.share if slots else None,
         synchrony=together,

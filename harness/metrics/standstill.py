@@ -5,7 +5,6 @@ the engine is the engine's, and belongs to the engine.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -45,16 +44,10 @@ class _Span(NamedTuple):
         return np.asarray(np.interp(end, moments, passed) - np.interp(start, moments, passed))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Standing(Figures):
-    standstill: Standstill | None
-    engine_stall: EngineStall | None
-
-
-def compute(cell: CellView) -> Standing:
+def compute(cell: CellView) -> Figures:
     still = standstill(cell.timed, cell.facts)
     why = "this version of the harness did not record it, or no request was sent"
-    return Standing(
+    return Figures(
         standstill=still,
         engine_stall=engine_stall(cell.timed, cell.facts),
         nulls={"standstill": why} if still is None else {},

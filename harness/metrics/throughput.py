@@ -1,9 +1,6 @@
 """Rates over the steady part of a cell, by one rule: what each answer amounts to, times the share of its work
 inside the window."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,17 +18,7 @@ OF_REASONING = ("reasoning_tokens_per_s", "answer_tokens_per_s")
 RATES = (*_COUNTED, "requests_per_s", "items_per_s", "output_chars_per_s", "answer_tokens_per_s")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rates(Figures):
-    """Rates per second of the window, by name of metric; None: not known."""
-
-    per_s: Mapping[str, float | None]
-
-    def by_key(self) -> dict[str, object]:
-        return dict(self.per_s)
-
-
-def compute(cell: CellView) -> Rates:
+def compute(cell: CellView) -> Figures:
     """Every rate but goodput, which needs limits."""
     per_s = cell.of(rates_of)
     nulls = {name: _why_not_apart(cell) for name in OF_REASONING if per_s[name] is None}
@@ -44,7 +31,7 @@ def compute(cell: CellView) -> Rates:
         nulls["items_per_s"] = "answers are text, not vectors or scores"
     if cell.facts.request.api in OF_AUDIO:
         nulls["items_per_s"] = "an answer is one transcript: see requests_per_s and audio_s_per_s"
-    return Rates(per_s=per_s, nulls=nulls)
+    return Figures(nulls, **per_s)
 
 
 def rates_of(cell: CellView) -> dict[str, float | None]:

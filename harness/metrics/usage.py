@@ -1,7 +1,6 @@
 """What a cell used and what that cost: the part of a cell that comes from telemetry."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from harness.metrics import cost, cpu_use, energy, gpus, pace, throughput
 from harness.metrics.goodput import goodput_of
@@ -13,12 +12,6 @@ from harness.metrics.window import Window
 from harness.model import (
     UNSET,
     CellFacts,
-    Cost,
-    Energy,
-    Gpu,
-    Host,
-    Limiter,
-    LoadNodeUse,
     Sampled,
     SampledSource,
     Server,
@@ -29,26 +22,13 @@ from harness.model import (
 )
 from harness.records.series import Telemetry
 
+_OF_WINDOW = (
+    "gpu server host energy cost limiter cost_per_million_output_tokens joules_per_output_token".split()
+)
 _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Usage(Figures):
-    """Engine and machine over the window of a cell; None: not sampled, or does not apply."""
-
-    telemetry: TelemetryHealth
-    gpu: Gpu | None = None
-    server: Server | None = None
-    host: Host | None = None
-    energy: Energy | None = None
-    cost: Cost | None = None
-    limiter: Limiter | None = None
-    cost_per_million_output_tokens: float | None = None
-    joules_per_output_token: float | None = None
-    load_nodes: tuple[LoadNodeUse, ...] = ()
-
-
-def compute(cell: CellView) -> Usage:
+def compute(cell: CellView) -> Figures:
     good = cell.of(goodput_of).output_tokens_per_s
     rates, why = cell.of(throughput.rates_of), cell.of(throughput.compute).nulls
     no_rate = why.get("output_tokens_per_s", "the server counts no output token in the window")
@@ -64,8 +44,10 @@ def describe(
     good_tokens_per_s: float | None = None,
     no_rate: str = NOT_COUNTED,
     state: State | None = None,
-) -> Usage:
-    """`server` begins with what the engine counted over the cell.
+) -> Figures:
+    """Engine and machine over the window of a cell; None: not sampled, or does not apply.
+
+    `server` begins with what the engine counted over the cell.
 
     `good_tokens_per_s`: output tokens of the requests that kept the SLO. `no_rate`: why there is no rate
     of output tokens, or none above 0.
@@ -74,9 +56,9 @@ def describe(
     health, counters = _health(watched), facts.server_counters
     server = None if counters is None else from_json(counters, Server)
     if window is None:
-        nothing = Usage(telemetry=health, server=server)
-        unknown = [key for key, value in nothing.by_key().items() if value is None]
-        return replace(nothing, nulls=dict.fromkeys(unknown, NO_ANSWER))
+        nothing = dict.fromkeys(_OF_WINDOW) | {"server": server}
+        unknown = [key for key, value in nothing.items() if value is None]
+        return Figures(dict.fromkeys(unknown, NO_ANSWER), telemetry=health, load_nodes=(), **nothing)
     sources = watched.sources
     nulls: dict[str, str | None] = {}
     gpu, nulls["gpu"] = gpus.describe(telemetry, sources, window)
@@ -96,20 +78,19 @@ def describe(
     limited, nulls["limiter"] = limiter(Watched(*watch, state, quotas))
     nulls["cost_per_million_output_tokens"] = nulls["cost"] or no_rate
     nulls["joules_per_output_token"] = nulls["energy"] or no_rate
-    usage = Usage(
-        telemetry=health,
-        gpu=gpu,
-        server=server,
-        host=host,
-        energy=used,
-        cost=paid,
-        limiter=limited,
-        cost_per_million_output_tokens=paid.per_million_output_tokens if paid else None,
-        joules_per_output_token=used.joules_per_output_token if used else None,
-        load_nodes=cpu_use.load_nodes(telemetry, known(facts.nodes) or (), window),
-    )
-    figures = usage.by_key()
-    return replace(usage, nulls={key: why for key, why in nulls.items() if why and figures[key] is None})
+    found = {
+        "telemetry": health,
+        "gpu": gpu,
+        "server": server,
+        "host": host,
+        "energy": used,
+        "cost": paid,
+        "limiter": limited,
+        "cost_per_million_output_tokens": paid.per_million_output_tokens if paid else None,
+        "joules_per_output_token": used.joules_per_output_token if used else None,
+        "load_nodes": cpu_use.load_nodes(telemetry, known(facts.nodes) or (), window),
+    }
+    return Figures({key: why for key, why in nulls.items() if why and found[key] is None}, **found)
 
 
 def _fails_often(source: SampledSource) -> bool:

@@ -4,10 +4,11 @@ Each selection of requests is made once. A family of metrics asks for another on
 computes them the first time only.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self, TypeVar, cast
+from types import SimpleNamespace
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,11 +128,9 @@ class CellView(RequestView):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figures:
-    """The figures of one family: a field for each key of `CellResult` that it fills."""
+class Figures(SimpleNamespace):
+    """The figures of one family by key of `CellResult`; `nulls`: why one is null, by its dotted path."""
 
-    nulls: dict[str, str] = field(default_factory=dict)  # why a figure is null, by its dotted path
-
-    def by_key(self) -> dict[str, object]:
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "nulls"}
+    def __init__(self, nulls: Mapping[str, str] | None = None, **by_key: Any) -> None:
+        super().__init__(**by_key)
+        self.nulls, self.by_key = dict(nulls or {}), by_key

@@ -1,7 +1,6 @@
 """Records and facts of one cell to the object that summary.json has of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -10,7 +9,7 @@ from harness.metrics import cache_hits, conservation, pace, quality, reported, u
 from harness.metrics.families import figures_of
 from harness.metrics.latency import by_arrival
 from harness.metrics.view import CellView, Figures
-from harness.model import CellFacts, CellResult, ClientStats, Conditions, Imported, Load, ProbeSize, Validity
+from harness.model import CellFacts, CellResult
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
@@ -34,24 +33,10 @@ def summarise_cell(
     return summarise_view(view_of(records, facts, requested, telemetry))
 
 
-@dataclass(frozen=True, kw_only=True)
-class About(Figures):
+def about(cell: CellView) -> Figures:
     """What a cell is, the verdict on its figures, and the conditions under which they hold."""
-
-    load: Load
-    started_unix_ns: int
-    workload_sha256: str
-    validity: Validity
-    probe: ProbeSize | None
-    start: dict[str, float | None] | None
-    client: ClientStats
-    imported: Imported | None
-    conditions: Conditions
-
-
-def about(cell: CellView) -> About:
     facts, (hit_rate, _) = cell.of(cache_hits.measured_facts), cell.of(cache_hits.hit_rate_of)
-    return About(
+    return Figures(
         load=facts.load,
         started_unix_ns=facts.t0_unix_ns,
         workload_sha256=facts.workload.sha256,
@@ -77,9 +62,9 @@ def about(cell: CellView) -> About:
 
 def summarise_view(cell: CellView) -> CellResult:
     figures, nulls = figures_of(cell)
-    # Types: tests/unit/metrics/test_families.py holds the fields of each family to those of CellResult.
+    # Types: tests/unit/metrics/test_families.py holds the figures of each family to those of CellResult.
     fill: Callable[..., CellResult] = CellResult
     identity = structs.asdict(cell.facts.identity)
-    result = fill(**identity, **about(cell).by_key(), **figures, null_reasons=nulls)
+    result = fill(**identity, **about(cell).by_key, **figures, null_reasons=nulls)
     result = reported.with_reported(result, cell.facts.imported)
     return structs.replace(result, null_reasons={path: str(why) for path, why in result.null_reasons.items()})

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from harness.metrics.usage import Usage
-from harness.metrics.view import RequestView
+from harness.metrics.view import Figures, RequestView
 from harness.model import (
     UNSET,
     Answers,
@@ -41,7 +40,7 @@ class Evidence:
     facts: CellFacts
     hit_rate: float | None = None
     requested: RequestTable | None = None
-    watched: Usage | None = None
+    watched: Figures | None = None
     steady: SteadyState | None = None
     answers: Answers | None = None
     laws: Sequence[Law] = ()

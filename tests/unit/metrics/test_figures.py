@@ -259,9 +259,9 @@ def test_the_wait_for_reasoning_has_upper_bounds_and_the_gaps_of_answers_have_no
     made = ({"texts": [ms, ms + 5, 300], "thoughts": 2} for ms in range(100, 106))
     cell = CellView(records(*made), facts())
     found = latency.compute_of_reasoning(cell)
-    assert found.stats["ttft_reasoning_ms"].p50_upper == 105  # the largest of six
+    assert found.ttft_reasoning_ms.p50_upper == 105  # the largest of six
     found = latency.compute(cell)
-    assert found.stats["itl_ms"].p50_upper is None
+    assert found.itl_ms.p50_upper is None
     assert found.nulls["itl_ms.p50_upper"] == "gaps of one answer are not independent of each other"
 
 

@@ -11,7 +11,7 @@ from harness.metrics.answer_check import judge
 from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.counts import template_tokens
 from harness.metrics.prefix import ideals
-from harness.metrics.quality import Quality, form_refused, quality
+from harness.metrics.quality import form_refused, quality
 from harness.metrics.reason import OfServer
 from harness.metrics.state import cell_state
 from harness.metrics.view import RequestView
@@ -375,7 +375,9 @@ def test_of_one_use_there_is_no_later_one():
 
 def test_nothing_expected_gives_nothing():
     made, asked = cell((ask(), "a", {}))
-    assert quality(RequestView(made), asked) == quality(RequestView(made), None) == Quality()
+    found = quality(RequestView(made), asked)
+    assert found == quality(RequestView(made), None)
+    assert set(found.by_key.values()) == {None}
 
 
 def test_classes_are_looked_at_alone():

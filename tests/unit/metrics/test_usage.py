@@ -7,8 +7,8 @@ import pytest
 
 from harness.metrics import cost, cpu_use, energy
 from harness.metrics.scaling import scaling
-from harness.metrics.usage import Usage, _health, describe
-from harness.metrics.view import RequestView
+from harness.metrics.usage import _health, describe
+from harness.metrics.view import Figures, RequestView
 from harness.metrics.window import Window
 from harness.model import (
     UNSET,
@@ -162,7 +162,7 @@ def host(others, cpus=2, stolen=0.0):
 
 def watched(**parts):
     health = documents.made(TelemetryHealth)
-    return Usage(telemetry=health, **parts)
+    return Figures(**{"telemetry": health, "gpu": None, "server": None, "host": None} | parts)
 
 
 def found(usage, **changes):
