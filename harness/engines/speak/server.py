@@ -194,8 +194,8 @@ class Server:
         refusal = self._refusal(name, answer)
         names_model = bool(self.served_name) and self.served_name in answer.said
         fails = answer.status >= 500 and answer.status != 501  # llama.cpp answers 501 (Not Implemented)
-        if refusal and (answer.status == 429 or fails or names_model):
-            # It has that API: it is too busy, fails, or lacks the model.
+        if refusal and (answer.status == 429 or fails or names_model or _names_part(answer)):
+            # It has that API: it is too busy, fails, lacks the model, or refuses something in the request.
             raise SetupError(refusal, where=self.base_url)
         if refusal:
             raise SetupError(
@@ -343,6 +343,13 @@ def _short(api: Api) -> list[Message]:
         return [{"role": "user", "content": wav_of(Recording(audio_ms=1000))}]
     texts = ("Say hello.",) if api.gives == "text" else ("Say hello.", "Hello.", "The tide is out.")
     return [{"role": "user", "content": text} for text in texts]
+
+
+def _names_part(answer: Answer) -> bool:
+    """Whether it refuses a part of the request, which only a server with that API reads."""
+    error = answer.document_or_none() if answer.status == 400 else None
+    invalid = value_at(error, "error.type") == "invalid_request_error" or bool(value_at(error, "error.param"))
+    return answer.status == 422 or invalid
 
 
 def _is_fact(value: object) -> bool:

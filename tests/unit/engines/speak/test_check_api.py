@@ -10,8 +10,8 @@ from harness.errors import SetupError
 from harness.spec.backend_refs import parse_backend_list
 
 
-def refusal(monkeypatch, status, said, model="team/small"):
-    body = json.dumps({"error": {"message": said}}).encode()
+def refusal(monkeypatch, status, said, model="team/small", **more):
+    body = json.dumps({"error": {"message": said} | more}).encode()
     monkeypatch.setattr(Server, "_ask", lambda _self, _method, path, **_: Answer(path, status, {}, body, ()))
     (ref,) = parse_backend_list("vllm@messages=http://h")
     with pytest.raises(SetupError) as caught:
@@ -36,3 +36,23 @@ def test_a_server_that_lacks_the_model_or_fails_has_the_api(monkeypatch, status,
     assert error.what.startswith(f"POST /v1/messages answered {status}")
     assert said in error.what
     assert error.hint is None
+
+
+@pytest.mark.parametrize(
+    ("status", "more"),
+    [
+        (400, {"type": "invalid_request_error"}),  # Anthropic, of a header too; OpenAI, llama.cpp
+        (400, {"type": "BadRequestError", "param": "max_tokens"}),  # vLLM
+        (422, {}),  # FastAPI, TGI
+    ],
+)
+def test_a_server_that_refuses_a_part_of_the_request_has_the_api(monkeypatch, status, more):
+    error = refusal(monkeypatch, status, "max_tokens: too small", **more)
+    assert error.what.startswith(f"POST /v1/messages answered {status}")
+    assert "max_tokens: too small" in error.what
+
+
+def test_a_model_without_the_task_has_no_such_api(monkeypatch):
+    no_task = {"type": "BadRequestError", "param": None, "code": 400}
+    error = refusal(monkeypatch, 400, "The model does not support Embeddings API", **no_task)
+    assert error.what.startswith("no Messages API: POST /v1/messages answered 400")
