@@ -5,21 +5,13 @@ from dataclasses import replace
 from harness.mockserver.dialect import Dialect, Structure
 from harness.mockserver.dialects.common import CHAT_FIELDS
 from harness.mockserver.dialects.local import LLAMACPP
-from harness.mockserver.dialects.vllm import VLLM
+from harness.mockserver.dialects.vllm import ALONE, VLLM
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
 
 _LENGTH_FIELDS = CHAT_FIELDS | {"ignore_eos", "min_tokens"}
 
-# vLLM, without what it answers besides completions.
-_BEHIND = replace(
-    VLLM,
-    salt_field="",
-    responses=None,
-    messages=None,
-    embeddings=None,
-    rerank=None,
-)
+_BEHIND = replace(VLLM, salt_field="", **ALONE)
 
 TRITON_VLLM = replace(
     _BEHIND,
@@ -33,11 +25,7 @@ TRITON_VLLM = replace(
 )
 
 DYNAMO = replace(
-    _BEHIND,
-    name="dynamo",
-    shape=Shape(role="text"),
-    labels='model="{model}"',
-    known_fields=_LENGTH_FIELDS,
+    _BEHIND, name="dynamo", shape=Shape(role="text"), labels='model="{model}"', known_fields=_LENGTH_FIELDS
 )
 
 NIM = replace(_BEHIND, name="nim", loading="503")
@@ -59,14 +47,11 @@ LOCALAI = replace(
     LLAMACPP,
     name="localai",
     completions_usage="asked",
-    responses=None,
-    messages=None,
-    embeddings=None,
-    rerank=None,
     habits=Habits(),  # a Go server in front of llama.cpp, with connections of its own
     shape=Shape(role="text"),
     version={"version": "{version}"},
     reset_answer={},
+    **ALONE,
 )
 
 TEXTGEN = Dialect(
@@ -78,8 +63,4 @@ TEXTGEN = Dialect(
     length_field=("ban_eos_token",),
 )
 
-MII = Dialect(
-    name="mii",
-    habits=Habits(usage="never"),
-    structure=Structure(refuses_other_formats=False),
-)
+MII = Dialect(name="mii", habits=Habits(usage="never"), structure=Structure(refuses_other_formats=False))

@@ -1,13 +1,7 @@
 """Servers that need a GPU: read from their sources and documentation, as backends/*.toml say."""
 
 from harness.mockserver.dialect import Dialect, Errors, Structure
-from harness.mockserver.dialects.common import (
-    CHAT_FIELDS,
-    FLAT_ERROR,
-    NO_ROUTE,
-    OPENAI_FORMATS,
-    TOKEN_COUNT,
-)
+from harness.mockserver.dialects.common import CHAT_FIELDS, FLAT_ERROR, NO_ROUTE, OPENAI_FORMATS, TOKEN_COUNT
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape

@@ -1,6 +1,7 @@
 """vLLM, checked with captures of the real server; its fork; and the plain server, which has its series."""
 
 from dataclasses import replace
+from typing import Any
 
 from harness.mockserver.dialect import Dialect, Errors, Kind, Path, Structure
 from harness.mockserver.dialects.common import MAX_MODEL_LEN, NO_ROUTE, OPENAI_FORMATS, TOKEN_COUNT
@@ -78,12 +79,7 @@ VLLM = Dialect(
     rerank=RankStyle(bounded=True),
 )
 
-APHRODITE = replace(
-    VLLM,
-    name="aphrodite",
-    owned_by="aphrodite-engine",
-    responses=None,
-    messages=None,
-    embeddings=None,
-    rerank=None,
-)
+# It answers completions alone.
+ALONE: dict[str, Any] = dict.fromkeys(("responses", "messages", "embeddings", "rerank"))
+
+APHRODITE = replace(VLLM, name="aphrodite", owned_by="aphrodite-engine", **ALONE)
