@@ -11,13 +11,13 @@ from harness.apis.payload import (
     Usage,
     arguments,
     first_call,
-    generated_kind,
     items,
     place,
     reported_usage,
     string,
     timed_usage,
     usage_kind,
+    with_content,
 )
 from harness.records.event_kind import EventKind
 
@@ -50,11 +50,9 @@ def read(document: Document) -> Payload:
         texts.append(string(content) or string(delta.get("refusal")) or string(delta.get("text")))
         calls += _tool_calls(delta.get("tool_calls"))
     usage = _usage(document)
-    parts = tuple(calls)
     # An empty delta may be a token without text, also where the engine adds its counts to each event.
     empty = EventKind.OTHER if choices else usage_kind(usage)
-    kind = generated_kind("".join(texts), "".join(reasoning), parts) or empty
-    return Payload(kind, "".join(reasoning + texts), finish_reason, *usage, calls=parts)
+    return with_content(Payload(empty, "", finish_reason, *usage), texts, reasoning, calls)
 
 
 def _tool_calls(calls: object) -> list[CallPart]:

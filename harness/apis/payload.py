@@ -14,7 +14,7 @@ _MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is wrong
 
 class Payload(NamedTuple):
     kind: EventKind
-    text: str = ""  # reasoning and content; that of tool calls is in `calls`
+    text: str = ""  # of this kind; that of tool calls is in `calls`
     finish_reason: str = ""
     prompt_tokens: int = UNKNOWN
     cached_tokens: int = UNKNOWN
@@ -28,6 +28,7 @@ class Payload(NamedTuple):
         "array[float]", ...
     ] = ()  # of an embeddings API one vector each, of a rerank API the scores
     answer_id: str = ""  # by which a later request may name this answer
+    reasoning: str = ""  # ahead of the content in `text`, where one event holds both
 
 
 class CallPart(NamedTuple):
@@ -87,21 +88,16 @@ def error_message(document: Any, levels: int = 8) -> str:
     return ""
 
 
-def generated_kind(text: str, reasoning: str, calls: tuple[CallPart, ...]) -> EventKind | None:
-    """None where an event carries no generated text."""
-    if text:
-        return EventKind.TEXT
-    if reasoning:
-        return EventKind.REASONING
-    if any(call.name or call.arguments for call in calls):
-        return EventKind.TOOL_CALL
-    return None
-
-
-def with_content(ended: Payload, text: list[str], reasoning: list[str], calls: list[CallPart]) -> Payload:
-    """The payload of an answer that is not streamed: `ended`, which says how it ended, with its content."""
-    kind = generated_kind("".join(text), "".join(reasoning), tuple(calls)) or ended.kind
-    return ended._replace(kind=kind, text="".join(reasoning + text), calls=tuple(calls))
+def with_content(empty: Payload, text: list[str], reasoning: list[str], calls: list[CallPart]) -> Payload:
+    """Returns `empty`, the payload of an event without generated text, with what was generated."""
+    answer, thought = "".join(text), "".join(reasoning)
+    kind = empty.kind
+    if answer or thought:
+        kind = EventKind.TEXT if answer else EventKind.REASONING
+    elif any(call.name or call.arguments for call in calls):
+        kind = EventKind.TOOL_CALL
+    ahead = thought if answer else ""
+    return empty._replace(kind=kind, text=answer or thought, calls=tuple(calls), reasoning=ahead)
 
 
 def string(value: object) -> str:

@@ -163,7 +163,7 @@ class Finalizer:
             "output_tokens": parsed.reported_tokens(),
             "reasoning_tokens": parsed.reasoning_tokens,
             "output_chars": chars,
-            "text_events": len(generated),
+            "text_events": int(np.count_nonzero(events["wire_bytes"][events["text_chars"] > 0])),
             "first_tokens": parsed.first_tokens,
             "retransmits": exchange.retransmits,
             "out_of_order": exchange.out_of_order,

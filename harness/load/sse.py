@@ -25,7 +25,10 @@ _RESCANS = 8  # how often a body may be searched whole for events of one form: k
 
 @dataclass(slots=True)
 class Parsed:
-    """One entry per event, `texts` apart; `sizes` count bytes from the end of the event before."""
+    """One entry per event, `texts` apart; `sizes` count bytes from the end of the event before.
+
+    An event of several kinds has an entry for each, with all bytes in the first.
+    """
 
     kinds: bytearray = field(default_factory=bytearray)
     chars: "array[int]" = field(default_factory=lambda: array("i"))
@@ -49,15 +52,16 @@ class Parsed:
     _has_text: bool = False
 
     def add(self, payload: Payload, size: int) -> None:
-        text = payload.text
-        if payload.calls:
-            text += "".join(map(self._add_call, payload.calls))
-        nothing_new = payload.kind is EventKind.TOOL_CALL and not text  # a name that was said before
-        self.kinds.append(EventKind.OTHER if nothing_new else payload.kind)
-        # A transcript comes whole: it has no first token.
-        self.chars.append(0 if payload.kind is EventKind.VALUES else len(text))
-        self.sizes.append(size)
-        self.texts.append(text)
+        kind, text = payload.kind, payload.text
+        called = "".join(map(self._add_call, payload.calls)) if payload.calls else ""
+        if payload.reasoning:
+            size = self._add_reasoning(payload.reasoning, size)
+        if text and called:
+            self._add_entry(kind, text, size)
+            kind, text, size = EventKind.TOOL_CALL, "", 0
+        text += called
+        nothing_new = kind is EventKind.TOOL_CALL and not text  # a name that was said before
+        self._add_entry(EventKind.OTHER if nothing_new else kind, text, size)
         self.finish_reason = payload.finish_reason or self.finish_reason
         self.error = self.error or payload.error
         self.malformed = self.malformed or payload.malformed
@@ -75,6 +79,25 @@ class Parsed:
         if text and not self._has_text:
             self._has_text = True
             self.first_tokens = self.output_tokens or UNKNOWN  # a count of 0 was not meant for this event
+
+    def _add_entry(self, kind: EventKind, text: str, size: int) -> None:
+        self.kinds.append(kind)
+        # A transcript comes whole: it has no first token.
+        self.chars.append(0 if kind is EventKind.VALUES else len(text))
+        self.sizes.append(size)
+        self.texts.append(text)
+
+    def _add_reasoning(self, text: str, size: int) -> int:
+        """Adds reasoning that came in one event with content. It counts in the event before, if that is
+        reasoning. Returns the bytes of the event that no entry has yet.
+        """
+        before = next((at for at in range(len(self.chars) - 1, -1, -1) if self.chars[at]), None)
+        if before is None or self.kinds[before] != EventKind.REASONING:
+            self._add_entry(EventKind.REASONING, text, size)
+            return 0
+        self.chars[before] += len(text)
+        self.texts.append(text)
+        return size
 
     def add_run(self, kind: EventKind, run: Run, unclaimed: int) -> None:
         """Adds events of one form. `unclaimed`: bytes without meaning between the event before and the

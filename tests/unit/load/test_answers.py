@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.load.bounds import HEAD_BYTES
 from harness.load.http1 import Answer
 from harness.load.job import Promised
-from harness.records.layout import UNKNOWN, EventKind, Outcome
+from harness.records.layout import UNKNOWN, EventKind, Outcome, content
 from tests.factories.answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, field, head, play
 
 _EVENTS = [
@@ -213,6 +213,20 @@ def test_a_whole_json_answer_counts_as_one_text_event() -> None:
     assert (settled.outcome, settled.text, settled.finish_reason) == (Outcome.OK, "Hi", "stop")
     assert field(settled, "first_text_ns") == field(settled, "last_text_ns") == 2
     assert (field(settled, "prompt_tokens"), field(settled, "output_tokens")) == (3, 1)
+
+
+def test_reasoning_of_a_whole_json_answer_is_no_part_of_its_content() -> None:
+    calls = b'[{"function":{"name":"f"}}]'
+    body = b'{"choices":[{"message":{"reasoning":"hm","content":"{}","tool_calls":%b}}]}' % calls
+    wire = head(f"content-length: {len(body)}", content_type="application/json") + body
+    settled = play([wire[:60], wire[60:]], promised=Promised(done=False))
+    assert (settled.outcome, settled.text, content(settled.events, settled.text)) == (
+        Outcome.OK,
+        "hm{}f",
+        "{}",
+    )
+    assert field(settled, "first_reasoning_ns") == field(settled, "first_answer_ns") == 2
+    assert field(settled, "text_events") == 1
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,6 @@ def test_role_chunk_text_finish_usage_done() -> None:
         (delta(None, reasoning="hm"), EventKind.REASONING, "hm"),
         (delta(None, reasoning_content="hm"), EventKind.REASONING, "hm"),
         (delta(None, reasoning="hm", reasoning_content="hm"), EventKind.REASONING, "hm"),
-        (delta("a", reasoning="hm"), EventKind.TEXT, "hma"),
         (
             delta([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]),
             EventKind.REASONING,
@@ -68,6 +67,33 @@ def test_role_chunk_text_finish_usage_done() -> None:
 def test_payload_kinds(payload: bytes, kind: EventKind, text: str) -> None:
     parsed = parse_events(event(payload), ended=True)
     assert (list(parsed.kinds), parsed.text()) == ([kind], text)
+
+
+_CALL = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "kinds", "chars"),
+    [
+        ([delta("a", reasoning="hm")], [EventKind.REASONING, EventKind.TEXT], [2, 1]),
+        (
+            [delta(None, reasoning="hm"), delta("", role="assistant"), delta("a", reasoning="so")],
+            [EventKind.REASONING, EventKind.OTHER, EventKind.TEXT],
+            [4, 0, 1],
+        ),
+        ([delta("a"), delta("b", reasoning="hm")], [1, EventKind.REASONING, EventKind.TEXT], [1, 2, 1]),
+        ([delta("a", tool_calls=[_CALL])], [EventKind.TEXT, EventKind.TOOL_CALL], [1, 3]),
+    ],
+)
+def test_what_one_event_holds_of_several_kinds_stays_apart(
+    chunks: list[bytes], kinds: list[int], chars: list[int]
+) -> None:
+    """With several tokens an event, one may hold the end of the reasoning and the beginning of the answer."""
+    body = b"".join(map(event, chunks))
+    parsed = parse_events(body, ended=True)
+    assert (list(parsed.kinds), list(parsed.chars)) == (kinds, chars)
+    assert sum(parsed.sizes) == len(body)
+    assert len(parsed.text()) == sum(chars)
 
 
 def test_comments_and_keep_alives_are_counted_apart() -> None:
