@@ -10,8 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import SetupError, SpecError
+from harness.host.access import Access
+from harness.load import http2
 from harness.plan import Probe
 from harness.run import execute
+from harness.run.conformance import without_http2
 from harness.run.execute import Run
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.lives import Lives
@@ -52,6 +55,23 @@ def test_an_engine_that_ended_before_it_was_asked_for_http2_is_started_again(mon
     with pytest.raises(SetupError, match="refused"):
         Run._begin(run, prepared.plan[0].cells[0], engine)
     assert [*run.refused] == refused
+
+
+@pytest.mark.parametrize(
+    ("reasons", "error"),
+    [
+        ([""], None),
+        (["reset", ""], None),
+        (["reset", "in HTTP/1"], "cannot be measured over HTTP/2: in HTTP/1"),
+    ],
+)
+def test_one_connection_over_http2_that_fails_is_tried_again(monkeypatch, reasons, error):
+    asked = iter(reasons)
+    monkeypatch.setattr(http2, "unreachable", lambda _job: next(asked))
+    engine = SimpleNamespace(api_urls=["http://h:1/v1/chat/completions"], access=Access())
+    found = without_http2("openai", engine)
+    assert (found and found.what.removeprefix("it ")) == error
+    assert list(asked) == []
 
 
 UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None, load=lambda cell, progress: None)
