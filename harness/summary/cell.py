@@ -48,6 +48,7 @@ def about(cell: CellView) -> Figures:
                 cell.requested,
                 watched=cell.of(usage.compute),
                 steady=cell.of(pace.compute).steady_state,
+                state=cell.of(pace.compute).state,
                 answers=cell.of(quality.compute).answers,
                 laws=cell.of(conservation.compute).conservation,
             )

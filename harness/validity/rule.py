@@ -14,6 +14,7 @@ from harness.model import (
     Law,
     Load,
     Reason,
+    State,
     SteadyState,
     UnsetType,
 )
@@ -42,6 +43,7 @@ class Evidence:
     requested: RequestTable | None = None
     watched: Figures | None = None
     steady: SteadyState | None = None
+    state: State | None = None
     answers: Answers | None = None
     laws: Sequence[Law] = ()
     ledger_agrees: bool | None = None

@@ -9,11 +9,12 @@ from harness.validity import notices
 from harness.validity.rule import Evidence, Rule, Violation
 
 _MORE_SESSIONS = "recorded sessions have no warm-up: with more of them the start weighs less"
+_BEHIND = "more was sent than the server serves, so that answers take longer and longer: lower the rate"
 
 
 def _not_steady(cell: Evidence) -> Iterator[Violation]:
     if cell.steady is not None and cell.steady.state == "not steady":
-        yield Violation(str(cell.steady.why))
+        yield Violation(str(cell.steady.why), hint=_BEHIND if cell.state == "unstable" else None)
 
 
 def _ramp_kept(cell: Evidence) -> Iterator[Violation]:
@@ -21,24 +22,28 @@ def _ramp_kept(cell: Evidence) -> Iterator[Violation]:
     if steady is not None and steady.state == "ramp kept" and not steady.cold_misses:
         sessions = cell.requested is not None and cell.requested.has_calls()
         more = f"{steady.ramp_requests} more warm-up requests, for all cells of this load alike"
-        hint = _MORE_SESSIONS if sessions else more
-        yield Violation(str(steady.why), hint=hint, requests_needed=steady.ramp_requests or UNSET)
+        hint, needed = _MORE_SESSIONS if sessions else more, steady.ramp_requests or UNSET
+        if cell.state == "unstable":  # a queue that grows has no steady part
+            hint, needed = _BEHIND, UNSET
+        yield Violation(str(steady.why), hint=hint, requests_needed=needed)
 
 
 def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
-    """One per load point, with the warm-up that the slowest of its cells would need."""
+    """One per load point, with the warm-up that the slowest of its cells would need, if any keeps up."""
     ramps: dict[LoadPoint, list[CellResult]] = {}
     for cell in cells:
         if cell.steady_state.state == "ramp kept":
             ramps.setdefault(cell.point, []).append(cell)
     for ramp in ramps.values():
-        worst = max(ramp, key=lambda cell: cell.steady_state.ramp_requests or 0)
+        worst = max(ramp, key=lambda c: (c.state != "unstable", c.steady_state.ramp_requests or 0))
         steady = worst.steady_state
         enough = worst.requests.warmup + (steady.ramp_requests or 0)
         yield notices.RAMP_KEPT.warning(
             f"{worst.cell}: {steady.why}; they are in the figures of every cell alike",
             "the first requests fill the empty cache, which is part of this scenario"
             if steady.cold_misses
+            else _BEHIND
+            if worst.state == "unstable"
             else _MORE_SESSIONS
             if worst.sessions
             else f"for the steady part alone: --set load.warmup_requests={enough}",

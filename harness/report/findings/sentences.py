@@ -9,18 +9,20 @@ from harness.report.findings.conclusion import doubts, doubts_by_count, goodput,
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.view import Group, Row, groups
 from harness.report.wording import listing, plain
+from harness.verdicts.evidence import state_of
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
 NAMED = 2  # backends that a short claim names; of more it says how many
 MANY = 5  # backends: the table beneath is read with the claim, which only counts
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
 IN_DOUBT = "in doubt"
+OVERLOAD = "overload"
 GOODPUT = "goodput"
 _GOODPUT = "goodput_requests_per_s"
 HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
-BEYOND = (GOODPUT, HITS, ADAPTERS, IMAGES)  # claims that no verdict is about
+BEYOND = (OVERLOAD, GOODPUT, HITS, ADAPTERS, IMAGES)  # claims that no verdict is about
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -55,6 +57,8 @@ def load_words(point: LoadPoint) -> str:
 def claims(summary: Summary, group: Group) -> list[Claim]:
     """Everything that was found at this load, most important first, doubts last."""
     found = list(_findings(summary, group))
+    if texts := [text for row in group.rows if (text := _overload(row))]:
+        found.append((OVERLOAD, plain(f"{'; '.join(texts)}: latencies depend on how long was sent", 600)))
     if text := goodput_words(group):
         found.append((GOODPUT, text))
     if group.point.kind == "working-set":
@@ -294,6 +298,14 @@ def _cut_short(summary: Summary, course: UnderLoad) -> Iterator[str]:
 
 def _users(count: float) -> str:
     return counted(int(count), "user")
+
+
+def _overload(row: Row) -> str:
+    """`vllm did not keep up, each second of sending adds 0.11 s to the answers`; "" if most repeats did."""
+    behind = [cell for cell in row.usable if state_of(cell) == "unstable"]
+    if 2 * len(behind) <= len(row.usable):
+        return ""
+    return f"{row.label} did not keep up, {behind[0].state_why}"
 
 
 def _hits(row: Row) -> str:

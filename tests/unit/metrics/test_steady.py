@@ -5,7 +5,7 @@ import pytest
 
 from harness.metrics.steady import Course, steady_state, steady_state_of
 from harness.metrics.view import RequestView
-from harness.model import CellResult
+from harness.model import UNSET, CellResult
 from harness.records.layout import Outcome
 from harness.summary import summarise_cell, view_of
 from harness.validity.steady import ramp_warnings
@@ -280,6 +280,26 @@ def test_a_queue_that_grows_is_not_steady():
     summary = summarise_cell(made, facts(load=offered, planned=100), None)
     reasons = {reason.code: reason for reason in summary.validity.reasons}
     assert reasons["not-steady"].measured == found.why
+    assert reasons["not-steady"].hint.endswith("lower the rate")
+
+
+def test_a_queue_that_grows_is_not_advised_a_warm_up_since_it_has_no_steady_part():
+    """One slot of 20 ms, and a request every 18 ms, at first every 12: answers take longer, more slowly."""
+    due = [18 * i - 6 * min(i, 100) for i in range(300)]
+    rows = [{"intended": at, "texts": [20 * i + 10, 20 * i + 20]} for i, at in enumerate(due)]
+    result = summarise_cell(records(*rows), facts(load=load("rate", 55.0), planned=300), None)
+    assert (result.state, result.steady_state.state) == ("unstable", "ramp kept")
+    (reason,) = [reason for reason in result.validity.reasons if reason.code == "ramp-kept"]
+    assert reason.hint.endswith("lower the rate")
+    assert reason.requests_needed is UNSET
+    (warning,) = ramp_warnings([result])
+    assert warning.hint == reason.hint
+
+
+def test_the_warm_up_of_a_load_is_that_of_backends_that_keep_up():
+    behind, ramp = cell("000-a-r8-r0", steady("ramp kept", 20)), cell("001-b-r8-r0", steady("ramp kept", 4))
+    (warning,) = ramp_warnings([changed(behind, state="unstable"), ramp])
+    assert warning.hint.endswith("--set load.warmup_requests=12")
 
 
 def test_what_was_sent_while_slots_waited_to_begin_is_a_ramp_however_little_it_shows():

@@ -158,6 +158,18 @@ def test_engines_that_are_up_together_have_blocks_in_every_sentence(pairing, uni
     assert screen(made, 100, color=False).splitlines()[0].endswith(f"a, b and c, 2 {unit} each")
 
 
+def test_a_load_that_a_server_did_not_keep_up_with_is_named():
+    """Of a single backend no verdict says so, and its cell may be VALID."""
+    behind = {"state": "unstable", "state_why": "each second of sending adds 0.11 s to the answers"}
+    made = summary(cell("a", **behind), cell("a", repeat=1, **behind), cell("a", repeat=2), cell("b"))
+    words = "a did not keep up, each second of sending adds 0.11 s to the answers"
+    found = dict(claims(made, groups(made)[0]))
+    assert found["overload"] == f"{words}: latencies depend on how long was sent"
+    assert f"overload  {words}" in screen(made, 200, color=False)
+    made = summary(cell("a", **behind), cell("a", repeat=1))
+    assert "overload" not in dict(claims(made, groups(made)[0]))
+
+
 @pytest.mark.parametrize(("limited", "doubted"), [("itl_ms", True), ("ttft_ms", False)])
 def test_goodput_is_as_doubtful_as_what_it_limits(limited, doubted):
     limit = {"metric": limited, "share": "p90", "limit_ms": 85.0, "within": 1.0, "met": True}
