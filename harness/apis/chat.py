@@ -40,9 +40,8 @@ def read(document: Document) -> Payload:
     for choice in choices:
         if isinstance(reason := choice.get("finish_reason"), str):
             finish_reason = reason
-        delta = choice.get("delta", choice.get("message"))
-        if not isinstance(delta, dict):
-            delta = choice
+        parts = choice.get("delta"), choice.get("message")  # a server may write the one it lacks as null
+        delta = next((part for part in parts if isinstance(part, dict)), choice)
         content = delta.get("content")
         # Some engines send the same text under both names. Mistral's API sends it as parts of the content.
         thought = string(delta.get("reasoning")) or string(delta.get("reasoning_content"))

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from math import isfinite
 
 from harness.apis.api import Api, Fields, Message
-from harness.apis.payload import UNCOUNTED, Document, Payload, by_place, items, mapping, reported_usage
+from harness.apis.payload import (
+    UNCOUNTED,
+    Document,
+    Payload,
+    by_place,
+    items,
+    mapping,
+    reported_usage,
+    whole_prompt,
+)
 from harness.records.event_kind import EventKind
 
 
@@ -18,15 +27,14 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
 
 def read(document: Document) -> Payload:
     entries = items(document.get("data"))
-    prompt, cached, *_ = reported_usage(
-        mapping(document.get("usage")), "prompt_tokens", "completion_tokens", UNCOUNTED
-    )
+    usage = mapping(document.get("usage"))
+    _, cached, *_ = reported_usage(usage, "prompt_tokens", "completion_tokens", UNCOUNTED)
     try:
         vectors = tuple(vector(entry.get("embedding")) for entry in by_place(entries, "vectors"))
         check(vectors)
     except (TypeError, ValueError, OverflowError) as error:
         return Payload(EventKind.OTHER, malformed=f"not embeddings: {error}")
-    return Payload(EventKind.VALUES, "", "", prompt, cached, values=vectors)
+    return Payload(EventKind.VALUES, "", "", whole_prompt(usage), cached, values=vectors)
 
 
 def vector(value: object) -> "array[float]":

@@ -14,8 +14,6 @@ from harness.apis.payload import (
     Payload,
     arguments,
     count,
-    error_message,
-    error_payload,
     first_call,
     items,
     mapping,
@@ -75,8 +73,6 @@ def read(document: Document) -> Payload:
             return _usage(document)._replace(finish_reason=reason)
         case "message_stop":
             return Payload(EventKind.DONE, ends=True)
-        case "error":
-            return error_payload(error_message(document))
         case "message":
             return _whole(document)
     return _NOTHING

@@ -58,7 +58,7 @@ def read_json(data: bytes, read: Reader, *, is_error: bool = False, bare_list: s
         if is_error:
             return error_payload(str(document))
         return Payload(EventKind.OTHER, malformed="JSON that is not an object")
-    if is_error or document.get("error") or document.get("object") == "error":
+    if is_error or document.get("error") or "error" in (document.get("object"), document.get("type")):
         return error_payload(error_message(document))
     return read(document)
 
@@ -105,7 +105,8 @@ def string(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "".join(string(part.get("text")) for part in value if isinstance(part, dict))
+        parts = (part.get("text", part.get("refusal")) for part in value if isinstance(part, dict))
+        return "".join(map(string, parts))
     return ""
 
 
@@ -165,6 +166,12 @@ def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) 
         other if counted == UNKNOWN else counted for counted, other in zip(counts, otherwise[:3], strict=True)
     )
     return first, cached, last, count(thought)
+
+
+def whole_prompt(usage: Document) -> int:
+    """Tokens of the prompts, where there is no output: some servers count the total alone."""
+    counts = (count(usage.get(name)) for name in ("prompt_tokens", "total_tokens", "input_tokens"))
+    return next((tokens for tokens in counts if tokens > 0), UNKNOWN)
 
 
 def first_call(tool_calls: str) -> tuple[str, dict[str, str]]:

@@ -10,8 +10,8 @@ from math import isfinite
 from typing import Any
 
 from harness.apis.api import Api, Fields, Message
-from harness.apis.payload import Document, Payload, by_place, count, items, mapping
-from harness.records.event_kind import UNKNOWN, EventKind
+from harness.apis.payload import Document, Payload, by_place, items, mapping, whole_prompt
+from harness.records.event_kind import EventKind
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
@@ -26,10 +26,8 @@ def read(document: Document) -> Payload:
         scores = _scores(results)
     except (TypeError, ValueError, OverflowError) as error:
         return Payload(EventKind.OTHER, malformed=f"not a ranking: {error}")
-    usage = mapping(document.get("usage"))
-    counts = count(usage.get("prompt_tokens")), count(usage.get("total_tokens"))
-    prompt = next((tokens for tokens in counts if tokens != UNKNOWN), UNKNOWN)
-    return Payload(EventKind.VALUES, "", "", prompt, values=(scores,))
+    usage = document.get("usage") or mapping(document.get("meta")).get("tokens")  # Cohere has the latter
+    return Payload(EventKind.VALUES, "", "", whole_prompt(mapping(usage)), values=(scores,))
 
 
 def _scores(results: list[dict[str, Any]]) -> "array[float]":

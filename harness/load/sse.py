@@ -68,7 +68,7 @@ class Parsed:
         self.done = self.done or payload.ends
         self.values = payload.values or self.values
         self.answer_id = payload.answer_id or self.answer_id
-        if payload.prompt_tokens != UNKNOWN:
+        if payload.prompt_tokens > 0:  # no prompt has 0 tokens: such a count is none
             self.prompt_tokens = payload.prompt_tokens
         if payload.cached_tokens != UNKNOWN:
             self.cached_tokens = payload.cached_tokens
@@ -162,7 +162,7 @@ def parse_answer(body: bytes, content_type: bytes, api: Api = CHAT, *, ended: bo
     `content_type`: in lower case. `ended`: the body is whole; a part of a JSON document says nothing.
     """
     streamed = b"event-stream" in content_type
-    if not streamed and (b"json" in content_type or body.lstrip()[:1] == b"{"):
+    if not streamed and (b"json" in content_type or body.removeprefix(_BOM).lstrip()[:1] == b"{"):
         return parse_document(body, api) if ended else Parsed()
     parsed = parse_events(body, api, ended=ended)
     if body.strip() and not parsed.kinds and not streamed:
@@ -173,7 +173,7 @@ def parse_answer(body: bytes, content_type: bytes, api: Api = CHAT, *, ended: bo
 def parse_document(body: bytes, api: Api = CHAT) -> Parsed:
     """Reads a non-streamed JSON answer as one event."""
     parsed = Parsed(document=True)
-    parsed.add(read_json(body, api.read, bare_list=api.bare_list), len(body))
+    parsed.add(read_json(body.removeprefix(_BOM), api.read, bare_list=api.bare_list), len(body))
     parsed.join_halves()
     return parsed
 

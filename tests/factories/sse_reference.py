@@ -74,7 +74,8 @@ def _dispatch(found: Reference, lines: list[bytes], end: int) -> None:
     except (ValueError, RecursionError):
         document = None
     if is_error or (
-        isinstance(document, dict) and (document.get("error") or document.get("object") == "error")
+        isinstance(document, dict)
+        and (document.get("error") or "error" in (document.get("object"), document.get("type")))
     ):
         found.errors += 1
     elif not isinstance(document, dict):
@@ -92,8 +93,9 @@ def _text(document: dict, found: Reference) -> str:
         if not isinstance(choice, dict):
             continue
         found.finished |= isinstance(choice.get("finish_reason"), str) and choice["finish_reason"] != ""
-        delta = choice["delta"] if "delta" in choice else choice.get("message")
-        delta = delta if isinstance(delta, dict) else choice
+        delta = choice.get("delta")
+        if not isinstance(delta, dict):
+            delta = choice["message"] if isinstance(choice.get("message"), dict) else choice
         thoughts += _plain(delta.get("reasoning")) or _plain(delta.get("reasoning_content"))
         texts += _plain(delta.get("content")) or _plain(delta.get("text"))
         calls = delta.get("tool_calls")

@@ -188,11 +188,12 @@ def test_answers_that_are_not_streamed() -> None:
         "output": [
             {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
             {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+            {"type": "message", "content": [{"type": "refusal", "refusal": ", no"}]},
         ],
         "usage": {"input_tokens": 3, "output_tokens": 2},
     }
     parsed = parse_document(json.dumps(response).encode(), RESPONSES)
-    assert (parsed.text(), parsed.finish_reason, parsed.output_tokens) == ("hmHi", "completed", 2)
+    assert (parsed.text(), parsed.finish_reason, parsed.output_tokens) == ("hmHi, no", "completed", 2)
     message = {
         "type": "message",
         "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Hi"}],

@@ -13,7 +13,7 @@ from harness.engines.start.launch_choice import as_launched, resolve_launch
 from harness.errors import SpecError
 from harness.load.sse import parse_document
 from harness.model import WITHOUT_TEXT
-from harness.records.event_kind import EventKind
+from harness.records.event_kind import UNKNOWN, EventKind
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.scenario import Request, load_scenario
 
@@ -40,6 +40,26 @@ def test_scores_are_in_the_order_of_the_documents() -> None:
     payload = read_json(scores(0.1, 0.9, -3), RERANK.read)
     assert [list(one) for one in payload.values] == [[0.1, 0.9, -3.0]]
     assert payload.prompt_tokens == 9
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"total_tokens": 7}, 7),  # Voyage
+        ({"prompt_tokens": 0, "total_tokens": 7}, 7),
+        ({"prompt_tokens": 0, "total_tokens": 0}, UNKNOWN),
+        (None, UNKNOWN),
+    ],
+)
+def test_prompts_are_the_total_of_an_answer_without_output(usage: object, tokens: int) -> None:
+    ranked = {"results": [{"index": 0, "score": 1}], "usage": usage}
+    assert read_json(vectors([1.0], usage=usage), EMBEDDINGS.read).prompt_tokens == tokens
+    assert read_json(json.dumps(ranked).encode(), RERANK.read).prompt_tokens == tokens
+
+
+def test_cohere_counts_the_prompts_of_a_ranking_elsewhere() -> None:
+    ranked = {"results": [{"index": 0, "relevance_score": 1}], "meta": {"tokens": {"input_tokens": 7}}}
+    assert read_json(json.dumps(ranked).encode(), RERANK.read).prompt_tokens == 7
 
 
 def test_scores_may_come_as_a_bare_list() -> None:

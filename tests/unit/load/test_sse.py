@@ -56,6 +56,8 @@ def test_role_chunk_text_finish_usage_done() -> None:
         ),
         (delta(None, tool_calls=[{"index": 0, "function": {"name": "f"}}]), EventKind.TOOL_CALL, "f"),
         (b'{"choices":[{"index":0,"text":"abc"}]}', EventKind.TEXT, "abc"),
+        (b'{"choices":[{"delta":null,"message":{"content":"a"}}]}', EventKind.TEXT, "a"),
+        (b'{"choices":[{"delta":{},"message":{"content":"all so far"}}]}', EventKind.OTHER, ""),
         (b'{"choices":[{"delta":{"content":[{"type":"text","text":"ab"}]}}]}', EventKind.TEXT, "ab"),
         (b'{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}', EventKind.TEXT, "ab"),
         (b'{"choices":[]}', EventKind.OTHER, ""),
@@ -140,6 +142,13 @@ def test_llama_cpp_timings_stand_in_for_usage() -> None:
     assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (36, 30, 9)
 
 
+def test_no_prompt_has_0_tokens() -> None:
+    """Gateways without a count of their own write zeros."""
+    chunks = [b'{"choices":[],"usage":{"prompt_tokens":%d}}' % count for count in (7, 0)]
+    assert parse_events(event(chunks[1]), ended=True).prompt_tokens == UNKNOWN
+    assert parse_events(b"".join(map(event, chunks)), ended=True).prompt_tokens == 7
+
+
 @pytest.mark.parametrize("wrong", ["-1", "true", '"7"', "1e9", "99999999999"])
 def test_counts_that_are_no_counts_stay_unknown(wrong: str) -> None:
     body = event(f'{{"choices":[],"usage":{{"completion_tokens":{wrong}}}}}'.encode())
@@ -151,6 +160,7 @@ def test_counts_that_are_no_counts_stay_unknown(wrong: str) -> None:
     [
         b'data: {"error":{"message":"out of memory","code":500}}',
         b'data: {"object":"error","message":"out of memory"}',
+        b'data: {"type":"error","message":"out of memory"}',
         b'event: error\ndata: {"detail":"out of memory"}',
         b'error: {"code":500,"message":"out of memory"}',
         b'{"error":"out of memory","error_type":"overloaded"}',
@@ -277,8 +287,9 @@ def test_whole_json_answer() -> None:
         b'{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],'
         b'"usage":{"completion_tokens":1}}'
     )
-    parsed = parse_document(body)
-    assert (list(parsed.kinds), parsed.text(), parsed.output_tokens) == ([EventKind.TEXT], "Hi", 1)
+    for document in (body, b"\xef\xbb\xbf" + body):
+        parsed = parse_document(document)
+        assert (list(parsed.kinds), parsed.text(), parsed.output_tokens) == ([EventKind.TEXT], "Hi", 1)
 
 
 # Streams that mix what engines send; texts include what must be escaped in JSON.
