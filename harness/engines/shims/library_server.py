@@ -325,18 +325,7 @@ def _number(body: dict[str, object], name: str, default: float) -> float:
 
 def main() -> None:
     asked = _arguments()
-    settings = Settings(
-        model=asked.model,
-        context_tokens=asked.max_model_len,
-        max_sequences=asked.max_num_seqs,
-        prefill_tokens=asked.max_num_batched_tokens,
-        threads=asked.threads,
-        dtype=asked.dtype,
-        kv_type=asked.kv_cache_dtype,
-        kv_cache_gib=asked.kv_cache_gib,
-        prefix_cache=asked.enable_prefix_caching,
-        scratch=asked.scratch,
-    )
+    settings = Settings(**{name: getattr(asked, name) for name in Settings.__slots__})
     library: Library = importlib.import_module(f"library_{asked.library}").Library(settings)
     front = _Front((asked.host, asked.port), library, asked.served_model_name, settings)
     stop = threading.Event()
@@ -360,14 +349,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--served-model-name", default="bench")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--max-model-len", type=int, default=2048)
-    parser.add_argument("--max-num-seqs", type=int, default=8)
-    parser.add_argument("--max-num-batched-tokens", type=int, default=2048)
+    parser.add_argument("--max-model-len", dest="context_tokens", type=int, default=2048)
+    parser.add_argument("--max-num-seqs", dest="max_sequences", type=int, default=8)
+    parser.add_argument("--max-num-batched-tokens", dest="prefill_tokens", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--kv-cache-dtype", default="")
+    parser.add_argument("--kv-cache-dtype", dest="kv_type", default="")
     parser.add_argument("--kv-cache-gib", type=int, default=1)
-    parser.add_argument("--enable-prefix-caching", action="store_true")
+    parser.add_argument("--enable-prefix-caching", dest="prefix_cache", action="store_true")
     parser.add_argument("--scratch", default="")
     return parser.parse_args()
 
