@@ -46,5 +46,5 @@ def read_sessions(path: Path, named: str = "auto") -> Trace | None:
     documents = Documents(path)
     skipped: Counter[str] = Counter()
     remarks: Counter[str] = Counter()
-    columns = read_columns(READERS[form][1](iter(documents), skipped, remarks))
+    columns = read_columns(READERS[form][1](iter(documents), skipped, remarks), skipped)
     return assemble_sessions(Source(str(path), form, documents.sha256), columns, skipped, remarks)

@@ -33,7 +33,7 @@ def read_recorded(path: Path) -> Trace:
     source = Source(str(run.cell_path(cell)), "run", sha256)
     if requested is not None and _all_chats(requested):
         skipped: Counter[str] = Counter()
-        columns = read_columns(_chats(records.requests, requested, skipped))
+        columns = read_columns(_chats(records.requests, requested, skipped), skipped)
         return assemble_sessions(source, columns, skipped, Counter())
     rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
     return assemble(source, rows)

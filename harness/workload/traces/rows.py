@@ -17,6 +17,7 @@ from harness.workload.traces.trace import NS_PER_S, Parts, Trace, cut_short
 MAX_TOKENS = 10_000_000
 MAX_SPAN_S = 400 * 86_400
 
+FAR = f"a time more than {MAX_SPAN_S // 86_400} days from the others"
 OUT_OF_ORDER = "came before the line above them, sorted by time"
 REPEATED = "equal to the line above in every value, kept"
 
@@ -108,7 +109,7 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
     at_s = np.array(times)
     sane = np.abs(at_s - np.median(at_s)) <= MAX_SPAN_S if len(at_s) else np.zeros(0, bool)
     if absurd := len(sane) - int(np.count_nonzero(sane)):
-        skipped[f"a time more than {MAX_SPAN_S // 86_400} days from the others"] += absurd
+        skipped[FAR] += absurd
     kept = np.flatnonzero(sane)
     lines = len(kept) + skipped.total()
     if not len(kept) or skipped.total() > lines / 2:

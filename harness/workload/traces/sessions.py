@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.records.request_table import PREVIOUS, After
-from harness.workload.traces.rows import MAX_SPAN_S, BadRow, Row, Source, check, unusable
+from harness.workload.traces.rows import FAR, MAX_SPAN_S, BadRow, Row, Source, check, unusable
 from harness.workload.traces.trace import NS_PER_S, Calls, Trace, relinked
 
 MAIN, SUBAGENT = "main", "subagent"
@@ -131,8 +131,13 @@ class Columns:
     starts: list[int] = field(default_factory=list)  # position of each session's first call
     begun_s: "array[float]" = field(default_factory=lambda: array("d"))
 
-    def add(self, thread: Thread) -> None:
+    def add(self, thread: Thread, skipped: Counter[str]) -> None:
+        """Leaves out calls that no trace can hold together, and counts them in `skipped`."""
         calls = lay_out(thread)
+        if calls[-1].start_s - calls[0].start_s > MAX_SPAN_S:
+            near = lay_out(Thread.of(_near(thread, calls[len(calls) // 2].start_s)))
+            skipped[FAR] += len(calls) - len(near)
+            calls = near
         origin_s, start = calls[0].start_s, len(self.kinds)
         self.starts.append(start)
         self.begun_s.append(origin_s)
@@ -147,6 +152,18 @@ class Columns:
             self.kinds.append(call.kind)
 
 
+def _near(thread: Thread, middle_s: float) -> list[Item]:
+    """The items of a thread without calls that are too far from the time `middle_s`."""
+    items: list[Item] = []
+    for item in thread.items:
+        if isinstance(item, Thread):
+            inner = _near(item, middle_s)
+            items += [Thread.of(inner, item.start_s)] if inner else []
+        elif abs(item.start_s - middle_s) <= MAX_SPAN_S:
+            items.append(item)
+    return items
+
+
 def _links(call: Call, start: int, origin_s: float) -> tuple[int, int, int, int]:
     since_s = max((earlier.end_s for earlier in call.waits_for), default=origin_s)
     wait_s = max(call.start_s - since_s, 0.0) if call.wait_s is None else call.wait_s
@@ -156,10 +173,10 @@ def _links(call: Call, start: int, origin_s: float) -> tuple[int, int, int, int]
     return *((wait_ns, 0) if call.tool else (0, wait_ns)), base, kept if base >= 0 else 0
 
 
-def read_columns(threads: Iterable[Thread]) -> Columns:
+def read_columns(threads: Iterable[Thread], skipped: Counter[str]) -> Columns:
     columns = Columns()
     for thread in threads:
-        columns.add(thread)
+        columns.add(thread, skipped)
     return columns
 
 
@@ -175,7 +192,7 @@ def assemble_sessions(
     sane = np.abs(begun_s - np.median(begun_s)) <= MAX_SPAN_S
     sizes = np.diff([*columns.starts, count])
     if absurd := int(sizes[~sane].sum()):
-        skipped[f"a time more than {MAX_SPAN_S // 86_400} days from the others"] += absurd
+        skipped[FAR] += absurd
     if skipped.total() > lines / 2:
         raise unusable(source, lines, skipped, {})
     chosen = [int(i) for i in np.argsort(begun_s, kind="stable") if sane[i]]

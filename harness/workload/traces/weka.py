@@ -107,13 +107,14 @@ class _Reader:
         return items
 
     def _agent(self, entry: Mapping[str, Any], origin_s: float, levels: int) -> Thread:
-        began_s = origin_s + number(entry.get("t"))
+        after_s = number(entry.get("t"))
+        began_s = origin_s + after_s
         inner = entry.get("requests")
         if not isinstance(inner, list) or not inner:
             raise BadRow("an agent without calls")
         first = inner[0].get("t") if isinstance(inner[0], dict) else None
         # Times count from the start of the agent; some files have those of the whole session.
-        absolute = isinstance(first, int | float) and origin_s + first >= began_s > origin_s
+        absolute = isinstance(first, int | float) and first >= after_s > 0
         items = self.items(inner, origin_s if absolute else began_s, SUBAGENT, levels - 1)
         if not items:
             raise BadRow("an agent without calls")

@@ -87,6 +87,15 @@ def test_a_round_that_cannot_be_is_left_out_and_counted(file, change, reason):
     assert (len(trace), trace.skipped) == (2, {reason: 1})
 
 
+def test_a_call_far_from_the_others_of_its_session_is_left_out(file):
+    """A date of zero, as some programs write where they have none."""
+    unset = {"timing_events": [{"event_type": "user_message", "timestamp": "0001-01-01T00:00:00Z"}]}
+    rounds = [round_of("a", at, at + 1, 100, 0) for at in (10, 20, 30)]
+    trace = read_trace(file(rounds[0] | unset, *rounds))
+    assert (trace.at_ns / S).tolist() == [0, 10, 20]
+    assert trace.skipped == {"a time more than 400 days from the others": 1}
+
+
 def span(name, start, end, parent="", operation="chat", **attributes):
     """In OTLP's JSON, as a collector writes it to a file."""
     usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 9} if operation == "chat" else {}

@@ -357,3 +357,11 @@ def test_a_session_is_of_its_own_times(file):
     assert np.array_equal(trace.calls.session, [0, 1, 2])
     with pytest.raises(SpecError, match=r"2 of 2 lines are not usable .* 400 days from the others"):
         read_trace(file(*(conversation(call(t, 16, [1])) for t in (0, 1e9))))
+
+
+def test_a_call_of_no_possible_time_is_left_out_of_its_session(file):
+    far = [agent(1, call(1e13, 16, [1])), agent(1, call(10**400, 16, [1])), call(1e13, 16, [1])]
+    trace = read_trace(file(conversation(*far, *(call(t, 16, [1]) for t in range(4)))))
+    assert (trace.at_ns / S).tolist() == [0, 1, 2, 3]
+    far_away, no_number = "a time more than 400 days from the others", "a value is not a number"
+    assert trace.skipped == {no_number: 1, "an agent without calls": 1, far_away: 2}
