@@ -1,6 +1,8 @@
 """The charts of a run, as data: the page draws them as its own SVG, matplotlib for papers."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 
 from harness.model import Summary
 from harness.report.charts.accuracy import speed_and_accuracy
@@ -16,11 +18,19 @@ from harness.report.view import groups, labels
 __all__ = ["Axis", "Chart", "Line", "Point", "charts"]
 
 
+MOST_ON_PAPER = 100  # backends: there are 72 looks, and a picture of a thousand is higher than a file may be
+
+
 def charts(summary: Summary, samples: Mapping[str, Samples]) -> Iterator[Chart]:
-    """`samples` by cell name. Charts without a value are left out."""
+    """`samples` by cell name. Charts without a value are left out, and none is for papers if it cannot be
+    read there."""
     load_groups, order, values = groups(summary), labels(summary), Values(summary)
-    yield from distributions(load_groups, samples, order)
-    yield from against_load(load_groups, values, order, summary.knees)
-    yield from against_depth(load_groups, values, order)
-    yield from trade_offs(load_groups, values, order)
-    yield from speed_and_accuracy(load_groups, values, order, summary.agreement)
+    found = chain(
+        distributions(load_groups, samples, order),
+        against_load(load_groups, values, order, summary.knees),
+        against_depth(load_groups, values, order),
+        trade_offs(load_groups, values, order),
+        speed_and_accuracy(load_groups, values, order, summary.agreement),
+    )
+    for chart in found:
+        yield replace(chart, paper=chart.paper and len(order) <= MOST_ON_PAPER)

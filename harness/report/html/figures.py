@@ -103,7 +103,8 @@ def timelines(source: Source) -> Html | None:
     if len(drawn) > MANY:
         titles = (picture.title for picture, _ in source.pictures)
         folded = (details(title, figure) for title, figure in zip(titles, drawn, strict=True))
-        return section("timelines", "Timelines", *folded)
+        some = tag("p", f"Shown: {len(drawn)} of {len(source.labels):,} backends.", class_="muted")
+        return section("timelines", "Timelines", some if len(drawn) < len(source.labels) else None, *folded)
     return section("timelines", "Timelines", tag("div", *drawn, class_="wide-figures"))
 
 

@@ -27,6 +27,7 @@ WIDTH, HEIGHT = 6.4, 3.9  # inches: a column and a half of a paper
 TITLE_SIZE, TITLE_FITS = 11.5, 62  # points; so many characters fill the width
 CAPTION_SIZE, CAPTION_FITS = 8, 98
 LEGEND_FITS, HANDLE_TAKES = 92, 7  # characters of a row; of the line and the gaps next to a name
+LEGEND_ROWS, ROW_INCHES = 5, 0.19  # rows that a picture has room for; what each more takes
 
 _STYLE: dict[RcKeyType, Any] = {
     "font.family": "sans-serif",
@@ -133,7 +134,7 @@ def finish(
     below = [caption.line, *wrap(capital(picture.drawn), CAPTION_FITS)]
     title = picture.title + "\n" * len(below)
     figure.suptitle(title, x=0.01, ha="left", fontsize=size, fontweight="bold")
-    below_title = 0.985 - 0.24 / figure.get_figheight()
+    below_title = 1 - 0.3 / figure.get_figheight()
     words = "\n".join(below)
     figure.text(0.0105, below_title, words, fontsize=CAPTION_SIZE, color=MUTED, va="top")
     if caption.simulated:
@@ -150,9 +151,14 @@ def finish(
 
 
 def legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Goes below the axes, so that it never covers data; as many columns as the names leave room for."""
+    """Goes below the axes, so that it never covers data; as many columns as the names leave room for.
+
+    Many rows make the picture higher: they would leave no room for the axes.
+    """
     longest = max(len(str(handle.get_label())) for handle in handles)
     columns = max(1, min(4, len(handles), LEGEND_FITS // (longest + HANDLE_TAKES)))
+    more_rows = max(0, -(-len(handles) // columns) - LEGEND_ROWS)
+    figure.set_figheight(figure.get_figheight() + more_rows * ROW_INCHES)
     figure.legend(
         handles=handles, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.8
     )

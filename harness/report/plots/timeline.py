@@ -20,6 +20,7 @@ from harness.report.plots.style import GRID, MUTED, Caption, Drawing, Picture, c
 from harness.report.view import point_words
 from harness.report.wording import plain
 
+MOST_DRAWN = 50  # timelines: each takes a fifth of a second, and nobody opens more
 REQUESTS = 400  # more bars than this cannot be distinguished
 BINS = 60
 LETTER_SHARE = 0.0105  # of the width of the axis: a letter of the names above it
@@ -185,11 +186,11 @@ def _description(bars: NDArray[np.void], end_s: float, below: Sequence[str]) -> 
 
 
 def chosen(cells: Sequence[CellResult]) -> list[CellResult]:
-    """One cell per backend: the first repeat at the highest load, where queueing shows.
+    """One cell per backend, of `MOST_DRAWN`: the first repeat at the highest load, where queueing shows.
 
     An INVALID cell is chosen only where the backend has no other.
     """
     by_label: dict[str, CellResult] = {}
     for cell in sorted(cells, key=lambda cell: (cell.invalid, -cell.load.value, cell.repeat)):
         by_label.setdefault(cell.label, cell)
-    return list(by_label.values())
+    return list(by_label.values())[:MOST_DRAWN]

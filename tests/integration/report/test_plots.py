@@ -55,6 +55,11 @@ def drawn(folder, caption=REAL, changes=lambda found: found, *, wanted, timeline
     return pictures
 
 
+def size_of(svg):
+    root = ElementTree.fromstring(svg)
+    return root.get("width"), root.get("height")
+
+
 def texts(path):
     return texts_of(path.read_bytes())
 
@@ -165,6 +170,18 @@ def test_eight_backends_look_different_and_are_all_named(tmp_path):
         assert {engine.label for engine in EIGHT} <= set(texts(folder.path / "plots" / f"{name}.svg"))
     # Two report no cached tokens: not drawn, rather than drawn at zero.
     assert not {"tgi", "ollama"} & set(texts(folder.path / "plots" / "cache-load-concurrency.svg"))
+
+
+def test_a_picture_of_many_backends_is_higher_so_that_their_names_leave_room():
+    loads = [{"kind": "concurrency", "value": value} for value in (1, 8)]
+    found = summary(*(cell(f"backend-number-{number}", load) for number in range(60) for load in loads))
+    wanted = [chart for chart in charts(found, {}) if chart.name == "ttft-load-concurrency"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (drawing,) = plots.draw(found, wanted, {}, None, REAL)
+    assert {f"backend-number-{number}" for number in range(60)} <= set(texts_of(drawing.svg))
+    width, height = (float(size.removesuffix("pt")) for size in size_of(drawing.svg))
+    assert height > width
 
 
 def test_labels_of_points_that_lie_together_do_not_cover_each_other():
@@ -361,6 +378,7 @@ def test_a_timeline_is_of_an_invalid_cell_only_where_there_is_no_other():
         ("b", 8, 0),
         ("c", 32, 0),
     ]
+    assert len(timeline.chosen([cell(f"backend-{number}", lower, 0) for number in range(60)])) == 50
 
 
 def test_a_timeline_of_an_invalid_cell_says_so_and_shades_its_warm_up():

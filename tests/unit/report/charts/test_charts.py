@@ -330,3 +330,10 @@ def test_values_of_a_share_below_the_whole_are_no_hundred():
     assert Value(99.97, 99.96, 99.98, RANGE).text(hits) == "99.97 (99.96 to 99.98) %"
     assert Value(100.0, 100.0, 100.0, RANGE).text(hits) == "100 %"
     assert Value(250.0, 240.0, 260.0, RANGE).text(measure("ttft_ms.p50")) == "250 (240 to 260) ms"
+
+
+def test_no_chart_of_many_backends_is_drawn_for_papers():
+    few, many = (made(*(cell(f"b{number}", ONE) for number in range(count))) for count in (100, 101))
+    assert few["ttft-load-concurrency"].paper
+    assert many.keys() == few.keys()
+    assert not any(chart.paper for chart in many.values())
