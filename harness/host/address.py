@@ -4,6 +4,7 @@ from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 _PORTS = {"http": 80, "https": 443}
+_HERE = ("localhost", "127.0.0.1", "::1")  # names of one server, as nearly every server listens
 
 
 def port_of(url: str) -> int:
@@ -15,7 +16,13 @@ def port_of(url: str) -> int:
 def origin_of(url: str) -> tuple[str, str, int]:
     """The scheme, host and port of an http or https URL: equal for two spellings of one server."""
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", port_of(url)
+    host = parts.hostname or ""
+    return parts.scheme, _HERE[0] if host in _HERE else host, port_of(url)
+
+
+def address_of(url: str) -> tuple[str, str, int, str]:
+    """The origin and the path: equal for two spellings of one address."""
+    return *origin_of(url), urlsplit(url).path
 
 
 def is_loopback(host: str) -> bool:

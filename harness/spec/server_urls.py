@@ -6,6 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from harness.errors import SpecError
+from harness.host.address import address_of
 from harness.model.choices import ROLES
 from harness.spec.backend import BackendRef
 from harness.spec.strict import nearest
@@ -23,7 +24,8 @@ def server_urls(text: str, where: str) -> str:
     if len(given) > MOST_URLS:
         raise SpecError(f"{len(given)} URLs; at most {MOST_URLS}", where=where)
     urls = [server_url(url, where) for url in given]
-    if twice := next((url for url in urls if urls.count(url) > 1), None):
+    addresses = list(map(address_of, urls))
+    if twice := next((url for url in urls if addresses.count(address_of(url)) > 1), None):
         raise SpecError(f"{twice} is given twice", where=where, hint="each URL is a server of its own")
     return "+".join(urls)
 
@@ -106,7 +108,7 @@ def _with_metrics_url(ref: BackendRef, url: str, role: str, where: str) -> Backe
             where=where,
             hint="give the server by its engine's name in --backends, such as vllm=URL",
         )
-    if url in ref.metrics_urls:
+    if address_of(url) in map(address_of, ref.metrics_urls):
         raise SpecError("is given twice", where=where, hint="its counters would be summed twice")
     if bool(role) != bool(ref.metrics_roles) and ref.metrics_urls:
         raise SpecError(

@@ -77,6 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.commands import run
     from harness.cli.display.output import printed_command, progress_display
     from harness.engines.speak.access import access_of
+    from harness.host.address import address_of
     from harness.model.numbers import duration
     from harness.report.text.sketch import sketch
     from harness.run.setup.sizing import fit
@@ -89,7 +90,8 @@ def main(arguments: argparse.Namespace) -> int:
     with closing(progress_display(verbose=arguments.verbose)) as ui:
         flags, names = options.reach_flags(arguments), [server.alias for server in given if server.alias]
         reaches = [reach_of(flags, (server.alias,), names) for server in given]
-        if len({(server.url, reach) for server, reach in zip(given, reaches, strict=True)}) < len(given):
+        places = [frozenset(map(address_of, server.url.split("+"))) for server in given]
+        if len(set(zip(places, reaches, strict=True))) < len(given):
             hint = "bench run --aa compares a server with itself: its noise"
             raise SpecError("is given twice", where=given[0].url, hint=hint)
         accesses = list(map(access_of, reaches))

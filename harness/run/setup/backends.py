@@ -10,6 +10,7 @@ from harness.engines.simulate import parse_faults, simulated
 from harness.engines.speak.access import access_of
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch
 from harness.errors import SpecError
+from harness.host.address import address_of
 from harness.run.setup.options import RunOptions
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import check_engine_values, parse_backend_list
@@ -66,10 +67,10 @@ def _reached(
     """Adds what running servers are reached with: addresses of metrics, keys, headers, certificates."""
     listed = with_metrics_urls(listed, labels, options.metrics_urls, names)
     listed = with_reach(listed, labels, options.reach, names)
-    unnamed = [replace(ref, alias="") for ref in listed]
-    for number, ref in enumerate(unnamed):
-        first = unnamed.index(ref)
-        if ref.url and first < number:
+    unnamed = [(replace(ref, alias="", url=None), set(map(address_of, ref.urls))) for ref in listed]
+    for number, server in enumerate(unnamed):
+        first = unnamed.index(server)
+        if listed[number].url and first < number:
             hint = "--aa compares a server with itself: its noise"
             raise SpecError(
                 f"is the same server as '{labels[first]}'", where=f"--backends {labels[number]}", hint=hint

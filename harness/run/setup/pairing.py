@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from harness.engines.start.gpus import chosen_gpus, gpus_needed
 from harness.errors import SpecError
+from harness.host.address import address_of
 from harness.host.cpus import usable_cpus
 from harness.host.nvml import gpu_count
 from harness.metrics.distribution import samples_needed
@@ -77,8 +78,8 @@ def together_of(
             raise SpecError(f"must be at least 2, not {blocks}", where=_BLOCKS_FLAG)
         at_most(blocks, _BLOCKS_FLAG, MOST_REPEATS)
     attached = [ref.label for _, ref, launch in chosen if launch.mode == "attach"]
-    urls = [url for _, ref, _ in chosen for url in ref.urls]
-    if kind == "duet" and len(set(urls)) < len(urls):
+    addresses = [address_of(url) for _, ref, _ in chosen for url in ref.urls]
+    if kind == "duet" and len(set(addresses)) < len(addresses):
         raise SpecError(
             "two of these backends are the same server: each would be measured under the load of the other",
             where=_FLAG,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.host.address import is_loopback, origin_of, port_of
+from harness.host.address import address_of, is_loopback, origin_of, port_of
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,22 @@ def test_a_url_without_a_port_has_that_of_its_scheme(url, port):
 )
 def test_two_spellings_of_one_server_have_one_origin(other, same):
     assert (origin_of(other) == origin_of("https://a/v1")) is same
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("http://127.0.0.1:8000/a", True),
+        ("http://[::1]:8000/a", True),
+        ("HTTP://LocalHost:8000/a", True),
+        ("http://localhost:8000/b", False),
+        ("http://localhost:8001/a", False),
+        ("https://localhost:8000/a", False),
+        ("http://127.0.0.2:8000/a", False),  # a server of its own may listen there
+    ],
+)
+def test_the_names_of_this_machine_have_one_address(other, same):
+    assert (address_of(other) == address_of("http://localhost:8000/a")) is same
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ def test_fewer_gpus_than_engines_is_an_error():
     ("backends", "changes"),
     [
         ("r=vllm=http://h:1+http://h:2,s=vllm=http://h:2+http://h:3", {}),
+        ("r=vllm=http://localhost:1+http://h:2,s=vllm=http://127.0.0.1:1+http://h:3", {}),
         ("vllm=http://h:1", {"apis": ("chat", "messages")}),
         ("vllm=http://h:1", {"aa": True}),
     ],

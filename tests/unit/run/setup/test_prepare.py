@@ -118,6 +118,12 @@ def test_one_server_under_two_names_is_refused_unless_something_makes_it_two():
     with pytest.raises(SpecError, match=r"^--backends b: is the same server as 'a'\n") as caught:
         prepare(twice)
     assert "--aa" in caught.value.hint
+    spellings = ("localhost:1", "[::1]:1", "127.0.0.1:1/v1/")
+    for first, second in zip(spellings, (*spellings[1:], spellings[0]), strict=True):
+        with pytest.raises(SpecError, match="is the same server as 'a'"):
+            prepare(replace(twice, backends=f"a=vllm=http://{first},b=vllm=http://{second}"))
+    with pytest.raises(SpecError, match="is the same server as 'a'"):
+        prepare(replace(twice, backends="a=vllm=http://h:1+http://h:2,b=vllm=http://h:2+http://h:1"))
     assert prepare(replace(twice, served_name="a=one,b=two")).labels == ("a", "b")
     assert prepare(replace(twice, headers=("b=x-route=2",))).labels == ("a", "b")
     assert prepare(replace(twice, backends="a=vllm=http://h:1,b=vllm@responses=http://h:1")).cells
