@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from harness.host import descriptors
+from harness.host.system_files import text_of
 from harness.load.stamps import StampClock, kernel_stamps_work
 from harness.model import ClockFacts, HostFacts, LimitFacts
 
@@ -31,7 +32,7 @@ def clock_facts() -> ClockFacts:
     stamps = StampClock()
     stamps.sample()
     return ClockFacts(
-        source=_first_word(_CLOCK),
+        source=text_of(_CLOCK) or None,
         resolution_ns=time.get_clock_info("monotonic").resolution * 1e9,
         kernel_receive_stamps=kernel_stamps_work(),
         stamp_uncertainty_ns=stamps.uncertainty_ns(),
@@ -52,15 +53,5 @@ def limit_facts() -> LimitFacts:
 
 
 def _port_range() -> tuple[int, int] | None:
-    try:
-        low, high = _PORTS.read_text(encoding="utf-8").split()
-    except OSError:
-        return None
-    return int(low), int(high)
-
-
-def _first_word(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").split()[0]
-    except (OSError, IndexError):
-        return None
+    ends = text_of(_PORTS).split()
+    return (int(ends[0]), int(ends[1])) if ends else None

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.host.system_files import text_of
+
 CPU_INFO = Path("/proc/cpuinfo")
 CGROUPS = Path("/sys/fs/cgroup")
 PROCESSES = Path("/proc")
@@ -38,8 +40,8 @@ def computing_cpus(cpuset: str = "") -> int:
 
 def _quotas(process: int | None) -> Iterator[float]:
     """The limit of each cgroup from the process's own up to the root: the least one holds."""
-    ours = _text(PROCESSES / "self" / "cgroup").splitlines()
-    theirs = ours if process is None else _text(PROCESSES / str(process) / "cgroup").splitlines()
+    ours = text_of(PROCESSES / "self" / "cgroup").splitlines()
+    theirs = ours if process is None else text_of(PROCESSES / str(process) / "cgroup").splitlines()
     for line in theirs:
         _number, controllers, path = line.split(":", 2)
         if "cpu" in controllers.split(","):
@@ -53,7 +55,7 @@ def _quotas(process: int | None) -> Iterator[float]:
         if line not in ours and (".." in own.parts or not own.is_dir()):
             continue
         for folder in (own, *own.parents):
-            words = " ".join(_text(folder / name) for name in names).split()
+            words = " ".join(text_of(folder / name) for name in names).split()
             if len(words) == 2 and all(map(str.isdecimal, words)):  # else "max" or -1: no limit
                 yield int(words[0]) / int(words[1])
             if folder == root:
@@ -66,21 +68,14 @@ def _listed(cpuset: str) -> int:
     return sum(int(part[2] or part[1]) - int(part[1]) + 1 for part in parts if part)
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
 def waited_for_cpu_s() -> float:
     """Seconds since the machine's start in which something waited for a CPU; 0 if Linux does not tell."""
-    found = re.search(r"^some .*total=(\d+)", _text(PRESSURE), re.MULTILINE)
+    found = re.search(r"^some .*total=(\d+)", text_of(PRESSURE), re.MULTILINE)
     return int(found[1]) / 1e6 if found else 0.0
 
 
 def cpu_flags() -> frozenset[str]:
     """The instructions of the first CPU, as Linux names them; empty where it lists none."""
-    lines = _text(CPU_INFO).splitlines()
+    lines = text_of(CPU_INFO).splitlines()
     names = ("flags", "Features")  # on x86-64, on ARM
     return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith(names)), ()))

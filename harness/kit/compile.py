@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.host.cpus import usable_cpus
 from harness.host.helper_process import without_credentials
+from harness.host.system_files import text_of
 from harness.kit.parts import unpack
 
 PACKAGE = "llama-cpp-python-0.3.36"  # whose sources they are, and the commit that llama-server reports
@@ -92,11 +93,7 @@ def state(work: Path) -> str:
 
 def progress(work: Path) -> str:
     """The last line of its log."""
-    try:
-        text = (work / "llama.cpp" / "log.txt").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return next(iter(text.strip().splitlines()[-1:]), "")[:160]
+    return text_of(work / "llama.cpp" / "log.txt").rpartition("\n")[2][:160]
 
 
 def wait(work: Path, seconds: float) -> str:

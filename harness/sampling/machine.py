@@ -16,6 +16,7 @@ from harness.host import installation
 from harness.host.address import is_loopback
 from harness.host.cpus import cpu_flags, cpu_quota, usable_cpus
 from harness.host.nvml import driver_version, gpu_names
+from harness.host.system_files import text_of
 from harness.model import HostFacts
 
 _BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machine's containers
@@ -38,7 +39,7 @@ def host_facts() -> HostFacts:
         cpus=os.cpu_count(),
         cpus_usable=usable_cpus(),
         cpu_quota=cpu_quota(),
-        cpu_governor=_read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
+        cpu_governor=text_of(_SYSTEM / "cpu0/cpufreq/scaling_governor") or None,
         memory_bytes=_memory_bytes(),
         load_average_1min=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         gpus=gpu_names(),
@@ -63,15 +64,8 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-
-
 def _proc_value(path: str, key: str) -> str | None:
-    for line in (_read(Path(path)) or "").splitlines():
+    for line in text_of(Path(path)).splitlines():
         name, _, value = line.partition(":")
         if name.strip() == key:
             return value.strip()

@@ -10,6 +10,7 @@ from types import ModuleType
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
 from harness.host import nvml
+from harness.host.system_files import text_of
 from harness.model.numbers import GIB
 from harness.spec.backend import Backend
 
@@ -27,10 +28,7 @@ class Use:
     memory_bytes: int | None  # None: the driver does not say (another container's, or MIG)
 
     def __str__(self) -> str:
-        try:
-            name = Path(f"/proc/{self.pid}/comm").read_text().strip()
-        except OSError:
-            name = "a process"
+        name = text_of(Path(f"/proc/{self.pid}/comm")) or "a process"
         memory = "" if self.memory_bytes is None else f", {self.memory_bytes / GIB:.1f} GiB"
         return f"GPU {self.gpu}: {name} (pid {self.pid}{memory})"
 

@@ -16,6 +16,7 @@ import msgspec
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
 from harness.host import paths
+from harness.host.system_files import text_of
 
 
 class Note(msgspec.Struct, kw_only=True):
@@ -150,7 +151,4 @@ def born(pid: int) -> int | None:
 
 def fields_of(pid: int) -> list[str]:
     """Fields of /proc/PID/stat from the state on (proc(5)); empty when there is no such process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
+    return text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()

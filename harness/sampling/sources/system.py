@@ -5,6 +5,7 @@ from typing import Any
 
 import psutil
 
+from harness.host.system_files import text_of
 from harness.sampling.sources import Put
 
 _RAPL = Path("/sys/class/powercap")
@@ -75,8 +76,8 @@ class Package:
 
     def __init__(self, zone: Path) -> None:
         self.counter = zone / "energy_uj"
-        self.name = _text(zone / "name")
-        self._range_uj = int(_text(zone / "max_energy_range_uj") or 0)
+        self.name = text_of(zone / "name")
+        self._range_uj = int(text_of(zone / "max_energy_range_uj") or 0)
         self._last_uj = self._wrapped_uj = 0
 
     def joules(self) -> float:
@@ -87,10 +88,3 @@ class Package:
             self._wrapped_uj += self._range_uj
         self._last_uj = now_uj
         return (self._wrapped_uj + now_uj) / 1e6
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
