@@ -73,6 +73,8 @@ def read(document: Document) -> Payload:
             return _usage(document)._replace(finish_reason=reason)
         case "message_stop":
             return Payload(EventKind.DONE, ends=True)
+        case "ping":  # keeps the connection open, and is no token without text
+            return Payload(EventKind.COMMENT)
         case "message":
             return _whole(document)
     return _NOTHING

@@ -76,6 +76,8 @@ def read(document: Document) -> Payload:
             return _NOTHING
         call = _call(place(document.get("output_index")), item)
         return Payload(EventKind.TOOL_CALL if call.name else EventKind.OTHER, calls=(call,))
+    if kind == "keepalive":  # OpenAI's own, in long silences: no token without text
+        return Payload(EventKind.COMMENT)
     if kind in _LAST:
         return _ended(mapping(document.get("response")), document)._replace(ends=True)
     return _whole(document) if document.get("object") == "response" else _NOTHING
