@@ -90,7 +90,7 @@ def clear(say: Say) -> list[str]:
             if not _ours(content.bench):
                 remarks.append(
                     f"another bench (pid {content.bench}) runs {content.label} on this machine "
-                    "at the same time: both measurements suffer"
+                    "at the same time: its work adds to what is measured"
                 )
             continue
         try:

@@ -68,7 +68,7 @@ def clear(daemon: Daemon) -> list[str]:
         engine, project = container[ENGINE], container.get(PROJECT, "")
         if container.get(f"{OURS}host") != platform.node():
             remarks.append(
-                f"{engine} of another machine's bench runs on this Docker: both measurements suffer"
+                f"{engine} of another machine's bench runs on this Docker: its work adds to what is measured"
             )
         elif container.get(KEPT) == "yes":
             remarks.append(
@@ -78,7 +78,7 @@ def clear(daemon: Daemon) -> list[str]:
         elif (alive := _alive(container)) and (pid := container[f"{OURS}bench"]) != str(os.getpid()):
             remarks.append(
                 f"another bench (pid {pid}) runs {engine} on this machine at the same time: "
-                "both measurements suffer"
+                "its work adds to what is measured"
             )
         elif daemon.remove_project(project, grace_s=STOP_GRACE_S):
             why = "which could not be stopped before" if alive else "left by a bench that was killed"

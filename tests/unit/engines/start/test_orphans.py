@@ -1,6 +1,7 @@
 """Notes of engines in a cache that this user may only read, such as one that a group shares."""
 
 import errno
+import os
 from pathlib import Path
 
 import msgspec
@@ -58,3 +59,12 @@ def test_a_note_of_a_dead_bench_is_removed(note):
     assert orphans.stale()
     assert orphans.clear(print) == []
     assert not note.exists()
+
+
+def test_a_live_neighbour_is_not_said_to_measure(note):
+    """It may be `bench up`, which sends no load."""
+    parent = os.getppid()
+    live = Note(label="vllm", session=1 << 30, log="/log", bench=parent, bench_born=orphans.born(parent))
+    note.write_bytes(msgspec.json.encode(live))
+    remark = f"another bench (pid {parent}) runs vllm on this machine at the same time"
+    assert orphans.clear(lambda _text: None) == [f"{remark}: its work adds to what is measured"]
