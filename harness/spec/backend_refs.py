@@ -1,24 +1,16 @@
 """Backend definitions read and checked, variants applied, and the list of --backends."""
 
-import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from harness.apis import API_NAMES, APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.backend import (
-    PLACEHOLDERS,
-    PROVIDED,
-    Backend,
-    BackendRef,
-    Process,
-    Range,
-    Value,
-    Variant,
-)
+from harness.spec.backend import PLACEHOLDERS, PROVIDED, Backend, BackendRef, Process, Range, Value, Variant
 from harness.spec.dialect import Dialect, Lora, check_dialect, with_api
 from harness.spec.server_urls import server_urls
 from harness.spec.strict import as_written, build, nearest
@@ -186,59 +178,48 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         )
     change = definition.variants[variant]
 
-    def without_removed(args: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(arg for arg in args if arg not in change.remove_args)
+    def kept(start: Any) -> Any:
+        """A table of the definition, less the arguments that are taken out; None stays None."""
+        return start and replace(
+            start, args=tuple(arg for arg in start.args if arg not in change.remove_args)
+        )
 
-    process, cuda, compose = definition.process, definition.process_cuda, definition.compose
-    if process is not None:
-        process = dataclasses.replace(process, args=without_removed(process.args))
-        if change.program:
-            process = dataclasses.replace(process, program=change.program, install=None)
-    if cuda is not None:
-        cuda = dataclasses.replace(cuda, args=without_removed(cuda.args))
-    if compose is not None:
-        compose = dataclasses.replace(compose, args=without_removed(compose.args))
-    engine = dataclasses.replace(
-        definition.engine,
-        args=without_removed(definition.engine.args) + change.args,
-        values={**definition.engine.values, **change.values},
-        env={**definition.engine.env, **change.env},
-    )
-    lora = definition.lora
+    process, engine = kept(definition.process), kept(definition.engine)
+    if process is not None and change.program:
+        process = replace(process, program=change.program, install=None)
+    values = {**engine.values, **change.values}
     if not change.lora:
-        lora = Lora()
-        own = {name: value for name, value in engine.values.items() if not name.startswith("lora_")}
-        engine = dataclasses.replace(engine, values=own)
-    cache = definition.prefix_cache
+        values = {name: value for name, value in values.items() if not name.startswith("lora_")}
+    header, cache = definition.backend, definition.prefix_cache
     if change.prefix_cache is not None:
-        cache = dataclasses.replace(cache, enabled=change.prefix_cache)
+        cache = replace(cache, enabled=change.prefix_cache)
     if change.leaves is not None and cache.reset is not None:
-        cache = dataclasses.replace(cache, reset=dataclasses.replace(cache.reset, leaves=change.leaves))
-    return dataclasses.replace(
+        cache = replace(cache, reset=replace(cache.reset, leaves=change.leaves))
+    return replace(
         definition,
-        backend=dataclasses.replace(
-            definition.backend, default_track=change.track or definition.backend.default_track
+        backend=replace(header, default_track=change.track or header.default_track),
+        engine=replace(
+            engine, args=engine.args + change.args, values=values, env={**engine.env, **change.env}
         ),
-        engine=engine,
         process=process,
-        process_cuda=cuda,
-        compose=compose,
+        process_cuda=kept(definition.process_cuda),
+        compose=kept(definition.compose),
         dialect=_varied(definition.dialect, change),
         prefix_cache=cache,
-        lora=lora,
+        lora=definition.lora if change.lora else Lora(),
     )
 
 
 def _varied(dialect: Dialect, change: Variant) -> Dialect:
     habits = dialect.habits
     if change.tokens_per_event is not None:
-        habits = dataclasses.replace(habits, tokens_per_event=change.tokens_per_event)
+        habits = replace(habits, tokens_per_event=change.tokens_per_event)
     apis = {
-        name: own if own.extra is None else dataclasses.replace(own, extra={**own.extra, **change.request})
+        name: own if own.extra is None else replace(own, extra={**own.extra, **change.request})
         for name, own in dialect.apis.items()
     }
     extra = {**dialect.extra, **change.request}
-    return dataclasses.replace(dialect, habits=habits, extra=extra, apis=apis)
+    return replace(dialect, habits=habits, extra=extra, apis=apis)
 
 
 def check_engine_values(given: Collection[str], chosen: Iterable[Backend], where: str) -> None:
@@ -290,8 +271,8 @@ def in_api(ref: BackendRef, api: ApiName) -> BackendRef:
             where=f"--api {api}",
             hint=f"it has: {', '.join(definition.dialect.api_names)}",
         )
-    definition = dataclasses.replace(definition, dialect=with_api(definition.dialect, api))
-    return dataclasses.replace(ref, definition=definition, api=api)
+    definition = replace(definition, dialect=with_api(definition.dialect, api))
+    return replace(ref, definition=definition, api=api)
 
 
 def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
@@ -299,7 +280,7 @@ def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
     named, *url = _BEFORE_URL.split(entry, maxsplit=1)
     stem, _, last = named.rpartition("@")
     own = next((name for name in API_NAMES if stem and name == last), None)
-    ref = dataclasses.replace(_parse_ref("=".join([stem if own else named, *url])), alias=alias)
+    ref = replace(_parse_ref("=".join([stem if own else named, *url])), alias=alias)
     if alias and alias != ref.definition.name and alias in files.names("backends"):
         raise SpecError(
             "is the name of another engine",
@@ -340,7 +321,7 @@ def _parse_ref(entry: str) -> BackendRef:
     definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
     if variant == VARIANT or variant.endswith(".toml"):
         path = Path(variant) if variant != VARIANT else tuned_path(definition.name)
-        return dataclasses.replace(tuned_ref(definition, path), url=url, version=version or None)
+        return replace(tuned_ref(definition, path), url=url, version=version or None)
     return BackendRef(apply_variant(definition, variant or None), variant or None, url, version or None)
 
 
@@ -359,7 +340,5 @@ def tuned_ref(definition: Backend, path: Path) -> BackendRef:
             raise SpecError(
                 f"backend '{definition.name}' has no value '{key}'", where=str(path), hint=nearest(key, known)
             )
-    varied = dataclasses.replace(
-        base, engine=dataclasses.replace(base.engine, values={**base.engine.values, **tuned.values})
-    )
+    varied = replace(base, engine=replace(base.engine, values={**base.engine.values, **tuned.values}))
     return BackendRef(varied, VARIANT, None, tuned=tuned)
