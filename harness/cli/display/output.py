@@ -36,9 +36,11 @@ def printed_command(head: str, words: Sequence[str]) -> str:
     """One line for a pipe; broken between words on a terminal, so that it can still be copied as it is."""
     if not sys.stdout.isatty():
         return head + shlex.join(words)
-    room, lines = page_width() - 2, [head.rstrip()]
+    width, lines = page_width(), [head.rstrip()]
+    room = width - 2
     for word in map(shlex.quote, words):
-        if len(lines[-1]) + 1 + len(word) > room and len(lines[-1]) > len(_INDENT):
+        used = len(lines[-1]) % width  # of the last row: the terminal breaks a word that is too long
+        if len(_INDENT) < used <= room < used + 1 + len(word):
             lines.append(_INDENT + word)
         else:
             lines[-1] = f"{lines[-1]} {word}"

@@ -71,6 +71,18 @@ def test_a_command_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(mon
     assert shlex.split(printed.replace("\\\n", "").removeprefix("the same as:")) == words
 
 
+@pytest.mark.parametrize("chars", [54, 55, 56, 57, 114, 115, 116, 117])
+def test_a_break_is_never_alone_on_a_row_of_the_terminal(monkeypatch, chars):
+    """The terminal breaks a long URL itself, so that its end may be anywhere in a row."""
+    words = ["bench", "run", "--backends", "x" * chars, "--concurrency", "4", "--output-tokens", "64"]
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    printed = printed_command("the same as: ", words)
+    rows = [line[start : start + 60] for line in printed.splitlines() for start in range(0, len(line), 60)]
+    assert not [row for row in rows if row.strip() == "\\"]
+    assert shlex.split(printed.replace("\\\n", "").removeprefix("the same as:")) == words
+
+
 def test_a_first_call_names_commands_that_parse_and_fit_the_terminal(capsys):
     assert main([]) == 2
     lines = capsys.readouterr().out.splitlines()
