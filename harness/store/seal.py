@@ -1,7 +1,9 @@
 """checksums.json: the sha256 of every file of a run folder when it was written.
 
 A file is entered before it appears, next to what it replaces, so that an interrupted run has an entry for
-every file. Folders from before 0.2 have no checksums, and are read unchecked.
+every file. What is entered in a sub-folder is a line after the document, until a file of the run itself is
+entered: the document of a run of 2,000 cells has a megabyte. A last line that was cut off is none, because
+what it enters had not appeared. Folders from before 0.2 have no checksums, and are read unchecked.
 """
 
 import errno
@@ -19,6 +21,7 @@ from harness.untrusted import read_document
 
 FILE = "checksums.json"
 _SCHEMA = 1
+_END = b"\n}\n"  # of the document
 _DATA = (
     "*.json",
     "cells/*/*",
@@ -52,11 +55,19 @@ def enter(files: Confined, written: Mapping[str, str]) -> None:
     if not files.has(FILE):
         return
     with _locked(files):
-        sums = dict(_read(files))
+        sums, more = dict(_read(files)), {}
         for name, sha256 in written.items():
             there = _digest(files, name)
-            sums[name] = [sha256, *(known for known in sums.get(name, ()) if known == there != sha256)]
-        _last[0] = _write(files, sums), sums
+            more[name] = [sha256, *(known for known in sums.get(name, ()) if known == there != sha256)]
+        sums.update(more)
+        data, _ = _last[0]
+        if data and data.endswith(b"\n") and all("/" in name for name in more):
+            line = json.dumps({"files": more, "sha256": _own_sum(more)}).encode() + b"\n"
+            files.append(FILE, line)
+            data += line
+        else:
+            data = _write(files, sums)
+        _last[0] = data, sums
 
 
 def move(files: Confined, old: str, new: str) -> None:
@@ -153,11 +164,14 @@ def _read(files: Confined) -> Sums:
 
 
 def _parsed(data: bytes) -> Sums:
-    """Raises ValueError, KeyError or TypeError for what `_write` does not make."""
-    document = read_document(data)
-    sums: Sums = document["files"]
-    if document["sha256"] != _own_sum(sums) or not _is_sums(sums):
-        raise ValueError("not the checksums that were written")
+    """Raises ValueError, KeyError or TypeError for what `_write` and `enter` do not make."""
+    document, end, lines = data.partition(_END)
+    sums: dict[str, list[str]] = {}
+    for part in (document + end, *filter(None, lines.split(b"\n")[:-1])):
+        entered = read_document(part)
+        if entered["sha256"] != _own_sum(entered["files"]) or not _is_sums(entered["files"]):
+            raise ValueError("not the checksums that were written")
+        sums.update(entered["files"])
     return sums
 
 

@@ -251,6 +251,47 @@ def test_checksums_are_parsed_again_only_where_another_process_wrote_them(folder
     assert seal.faults(folder.files)[0] == 5 + 4
 
 
+@pytest.fixture
+def cut_off(tmp_path):
+    """A run that ended before its last manifest: its cells are lines after the document."""
+    made = RunFolder.create(tmp_path, "y")
+    made.write_json("manifest.json", {"a": 1})
+    for number in range(3):
+        made.write_cell(records(*ROWS), facts(cell=f"00{number}-x"))
+    return made
+
+
+def test_a_cell_adds_a_line_to_the_checksums_and_a_manifest_makes_one_document(cut_off):
+    """To write all of them for every cell would take a time that grows with the square of the cells."""
+    path = cut_off.path / seal.FILE
+    assert path.read_bytes().partition(b"\n}\n")[2].count(b"\n") == 3
+    assert problems(cut_off) == {}
+    count = seal.faults(cut_off.files)[0]
+    cut_off.write_json("manifest.json", {"a": 2})
+    assert len(json.loads(path.read_bytes())["files"]) == count
+    assert problems(cut_off) == {}
+
+
+def test_a_line_of_checksums_that_was_cut_off_enters_nothing(cut_off):
+    path = cut_off.path / seal.FILE
+    path.write_bytes(path.read_bytes()[:-20])
+    cell = [f"cells/002-x/{name}" for name in ("cell.json", "events.parquet", "requests.parquet")]
+    assert problems(cut_off) == dict.fromkeys(cell, "was not written by bench")
+    cut_off.write_cell(records(*ROWS), facts(cell="002-x"))
+    cut_off.write_cell(records(*ROWS), facts(cell="003-x"))
+    assert problems(cut_off) == {}
+
+
+def test_a_flip_in_a_line_of_checksums_is_never_silent(cut_off):
+    path = cut_off.path / seal.FILE
+    data = path.read_bytes()
+    start = data.index(b"\n}\n") + 3
+    for place in range(start, len(data), 41):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(DamagedError, match=r"checksums\.json: is damaged itself"):
+            seal.faults(cut_off.files)
+
+
 def test_a_folder_of_before_is_read_unchecked(folder, capsys):
     (folder.path / seal.FILE).unlink()
     folder.write_json("manifest.json", {"a": 2})
