@@ -153,7 +153,7 @@ class Lives(Stored):
             # Words counted for tokens when it began: a tokenizer would make other prompts.
             counter = None if begun.exact_lengths is False else token_counter(engine)
             self.workloads = make_workloads(self.prepared, counter)
-            if not self.workloads.exact:
+            if not self.workloads.exact and self.prepared.model.gives != "transcripts":
                 self.manifest.warn(
                     notices.APPROXIMATE_LENGTHS.warning(
                         "the server offers no tokenizer: input lengths are approximate, one word a token"
