@@ -78,11 +78,17 @@ def _held(facts: CellFacts) -> dict[str, bool]:
 
 
 def _ideal(cell: CellView, held: Mapping[str, bool]) -> float:
-    """The ideal from the declared state; from a cold start where it is not known what was asked for."""
+    """The ideal from the declared state; from a cold start where it is not known what was asked for.
+
+    The length of a turn after reasoning is known only from what the server counted.
+    """
     asked, workload = cell.requested, cell.of(measured_facts).workload
     if asked is None or not len(cell.answers):
         return workload.ideal_hit_rate
-    return prefix.ideal_hit_rate(asked, _in_the_rate(cell), replicas=_went(cell, asked), **held)
+    later = (asked.numbers["turn"] > 0).any() and not asked.has_calls()
+    counts = prefix.counted(cell, asked) if later and prefix.reasoned(cell.requests).any() else None
+    rows, went = _in_the_rate(cell), _went(cell, asked)
+    return prefix.ideal_hit_rate(asked, rows, replicas=went, counts=counts, **held)
 
 
 def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:

@@ -1,6 +1,6 @@
 """What a prefix cache could reuse of a workload: the ideal for a measured hit rate."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 
 import numpy as np
@@ -81,9 +81,14 @@ def ideal_hit_rate(
     warm: bool = False,
     primed: bool = False,
     replicas: Counts | None = None,
+    counts: Mapping[str, Counts] | None = None,
 ) -> float:
-    """The share of the content tokens of the requests at `rows`; the others only fill the cache."""
-    return share(*reusable(requested, warm=warm, primed=primed, replicas=replicas), rows)
+    """The share of the content tokens of the requests at `rows`; the others only fill the cache.
+
+    `counts`: those of `counted`, instead of the tokens that were asked for.
+    """
+    held = reusable(requested, block=1, warm=warm, primed=primed, replicas=replicas, **counts or {})
+    return share(*held, rows)
 
 
 def share(shared: Counts, total: Counts, rows: slice | Counts) -> float:
@@ -105,6 +110,25 @@ def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
             yield position
 
 
+def counted(view: RequestView, requested: RequestTable) -> dict[str, Counts]:
+    """Tokens of prompts and answers as the server counted them, as `reusable` takes them.
+
+    An answer with reasoning counts none: the next turn leaves its reasoning out, so that a cache finds
+    nothing behind the prompt.
+    """
+    requests = view.requests
+    prompt_tokens, output_tokens = (np.full(len(requested), UNKNOWN, np.int64) for _ in range(2))
+    prompt_tokens[requests["seq"]] = requests["prompt_tokens"]
+    output_tokens[requests["seq"]] = np.where(reasoned(requests), 0, requests["output_tokens"])
+    return {"prompt_tokens": prompt_tokens, "output_tokens": output_tokens}
+
+
+def reasoned(requests: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether each answer has reasoning."""
+    mask: NDArray[np.bool_] = (requests["first_reasoning_ns"] != UNKNOWN) | (requests["reasoning_tokens"] > 0)
+    return mask
+
+
 def ideals(
     view: RequestView,
     requested: RequestTable,
@@ -118,10 +142,7 @@ def ideals(
     `warm`, `primed` and `replicas` are those of `reusable`. Requests are taken in the order of their
     workload. None where an answer came without its prompt tokens, or where the server counted none at all.
     """
-    requests, rows = view.requests, view.answers
-    prompt_tokens, output_tokens = (np.full(len(requested), UNKNOWN, np.int64) for _ in range(2))
-    prompt_tokens[requests["seq"]] = requests["prompt_tokens"]
-    output_tokens[requests["seq"]] = requests["output_tokens"]
+    rows, counts = view.answers, counted(view, requested)
     if (rows["prompt_tokens"] == UNKNOWN).any() or not rows["prompt_tokens"].any():
         return None
     rates = {}
@@ -132,8 +153,7 @@ def ideals(
             warm=warm,
             primed=primed,
             replicas=replicas,
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
+            **counts,
         )
         rates[str(block)] = share(shared, total, rows["seq"])
     return rates

@@ -88,10 +88,12 @@ def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counte
     """Yields measured chats as sessions. A turn has the turn before it, the answer to that, and new text."""
     chats: dict[int, list[Call]] = {}
     openings: dict[Parts, Call] = {}
+    carried: dict[int, int] = {}  # tokens of each chat that its next prompt has: no reasoning
     for row in requests:
         seq, output = int(row["seq"]), int(row["output_tokens"])
         numbers = requested.numbers[seq]
-        calls = chats.setdefault(int(numbers["session"]), [])
+        chat = int(numbers["session"])
+        calls = chats.setdefault(chat, [])
         if row["phase"] != Phase.MEASURE:
             continue
         if row["outcome"] != Outcome.OK or UNKNOWN in (int(row["intended_ns"]), output):
@@ -100,11 +102,12 @@ def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counte
         if len(calls) != numbers["turn"]:
             skipped[NO_BEGINNING] += 1
             continue
-        own, before = int(numbers["content_tokens"]), calls[-1] if calls else None
+        given, before = int(numbers["content_tokens"]) + carried.get(chat, 0), calls[-1] if calls else None
+        carried[chat] = given + max(output - max(int(row["reasoning_tokens"]), 0), 0)
         call = Call(
             int(row["intended_ns"]) / NS_PER_S,
             int(row["end_ns"]) / NS_PER_S,
-            own + (before.input_tokens + before.output_tokens if before else 0),
+            given,
             output,
             tool=_brings_a_result(requested, seq) if before else False,
         )

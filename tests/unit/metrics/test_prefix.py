@@ -72,6 +72,16 @@ def test_a_recorded_call_finds_what_went_to_the_server_that_it_goes_to():
     assert reusable(made, replicas=np.array([0, 1, 2, 1]))[0].tolist() == [0, 0, 0, 60]
 
 
+def test_a_turn_after_reasoning_finds_no_more_than_the_prompt_before_it():
+    """Reasoning is left out of the next turn: of its 80 tokens 48 are the prompt before, 12 the answer."""
+    made = asked(one(48, session=0), one(20, session=0, turn=1))
+    rows = [{"intended": 10 * i, "texts": [10 * i + 5, 10 * i + 6], "prompt": (48, 80)[i]} for i in range(2)]
+    for thoughts, ideal in ((1, 48 / 128), (0, 58 / 126)):
+        summary = summarise_cell(records(*(row | {"thoughts": thoughts} for row in rows)), facts(), made)
+        assert summary.prefix_cache_ideal == pytest.approx(ideal)
+    assert summary.prefix_cache_ideal_by_block["1"] == pytest.approx(50 / 128)
+
+
 @pytest.mark.parametrize(("usage", "ideal"), [(True, 0.75), (False, 119 * 30 / (130 * 40))])
 def test_the_ideal_is_that_of_the_requests_that_the_hit_rate_is_of(usage, ideal):
     """Eleven to warm up, whose prefixes are new, then ones that share one; counters are of all requests."""

@@ -331,3 +331,16 @@ def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
         "not answered, or without token counts": 1,
         "of a chat of which an earlier turn is left out": 1,
     }
+
+
+def test_reasoning_of_a_recorded_chat_is_not_in_its_next_turn(tmp_path):
+    folder = RunFolder.create(tmp_path, "x")
+    rows = [((9, 20, 0, 7, turn, -1, -1), "", ()) for turn in range(2)]
+    made = records(
+        {"intended": 0, "texts": [5, 6, 7], "thoughts": 2}, {"intended": 9, "texts": [10, 11], "thoughts": 1}
+    )
+    file = folder.write_requested("c1-r0", RequestTable.of(rows, []))
+    folder.write_cell(made, facts(workload__file=file))
+    trace = read_trace(folder.path)
+    assert trace.input_tokens.tolist() == [20, 20 + 1 + 20]
+    assert trace.output_tokens.tolist() == [3, 2]
