@@ -337,7 +337,7 @@ _INTERFACE = (
         values=("port",),
         variables=("PATH", "PWD", "OLDPWD", "HOME", "SHLVL", "TMPDIR", "BENCH_CACHE", "_", "OLLAMA_HOST",
                    "OLLAMA_MODELS", "VLLM_CACHE_ROOT", "LOCALAI_ADDRESS", "MAX_SERVE_METRICS_ENDPOINT_PORT",
-                   "RAY_TMPDIR", "PORT", "PYTHONPATH"), several=True),
+                   "RAY_TMPDIR", "VLLM_RPC_BASE_PATH", "PORT", "PYTHONPATH"), several=True),
     Key("shell", "settings of the shell", "ignored", "shown", "Every engine that bench starts sees the same.",
         variables=("LANG", "LC_*", "TZ", "XDG_*", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "*_proxy", "*_PROXY",
                    "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_DEVICE_ORDER"), several=True),

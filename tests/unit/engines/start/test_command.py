@@ -41,6 +41,16 @@ def test_every_placeholder_is_filled():
     assert not [part for part in argv if "{" in part]
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_sockets_between_the_processes_of_vllm_go_with_the_folder_of_its_start(device):
+    """One that is killed leaves them, below /tmp by default."""
+    ref = BackendRef(load_backend("vllm"), None, None)
+    choice = LaunchChoice("process", "", device=device)
+    made = configured(as_launched(ref, choice).definition, None, {}, choice)
+    env = build_command(made, env=ENV, weights=HUB, port=4711, scratch=Path("/scratch")).env
+    assert env["VLLM_RPC_BASE_PATH"] == "/scratch"
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_it_listens_where_it_is_told(host):
     assert after(command("llamacpp", host=host).argv, "--host") == host
