@@ -157,11 +157,12 @@ class Parsed:
 
 
 def parse_answer(body: bytes, content_type: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
-    """Reads the body of a 2xx answer by its content type, and by its look where that says nothing.
+    """Reads the body of a 2xx answer by its content type, and by its look where that says nothing or errs.
 
     `content_type`: in lower case. `ended`: the body is whole; a part of a JSON document says nothing.
     """
-    streamed = b"event-stream" in content_type
+    # Clients that ask for a stream do not look at its type, so servers get it wrong unnoticed.
+    streamed = b"event-stream" in content_type or body.startswith((b"data:", b"event:", b":"))
     if not streamed and (b"json" in content_type or body.removeprefix(_BOM).lstrip()[:1] == b"{"):
         return parse_document(body, api) if ended else Parsed()
     parsed = parse_events(body, api, ended=ended)

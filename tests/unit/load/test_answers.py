@@ -338,6 +338,12 @@ def test_a_document_needs_a_finish_reason_only_where_one_is_promised() -> None:
     assert play([wire], promised=Promised(finish_reason=True)).outcome is Outcome.UNFINISHED
 
 
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", ""])
+def test_events_are_read_whatever_their_type(content_type: str) -> None:
+    settled = play([head(CHUNKED, content_type=content_type) + chunked(_EVENTS)])
+    assert (settled.outcome, settled.text, len(settled.events)) == (Outcome.OK, "né\nb", len(_EVENTS))
+
+
 def test_a_page_that_is_neither_events_nor_json_is_malformed() -> None:
     body = b"<html>hello</html>"
     settled = play([head(f"content-length: {len(body)}", content_type="text/html") + body])
