@@ -12,20 +12,3 @@ from harness.agreement.questions import (
     messages_of,
 )
 from harness.stats.paired import LEVEL, LOOKS, look_ends
-
-__all__ = [
-    "CONDITIONS",
-    "LEVEL",
-    "LOOKS",
-    "Question",
-    "as_json",
-    "compare",
-    "decided",
-    "from_json",
-    "interleaved",
-    "load_questions",
-    "look_ends",
-    "made_questions",
-    "messages_of",
-    "warnings",
-]

@@ -5,5 +5,3 @@ Pure but for one data file.
 
 from harness.claims.catalog import Catalog, Claim, load_book
 from harness.claims.judge import judge
-
-__all__ = ["Catalog", "Claim", "judge", "load_book"]

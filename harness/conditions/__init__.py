@@ -6,19 +6,3 @@ from harness.conditions.settings import Settings, classified, in_words, settings
 from harness.conditions.stated import with_manifest
 from harness.conditions.table import TABLE
 from harness.conditions.unequal import unequal
-
-__all__ = [
-    "TABLE",
-    "Key",
-    "Measured",
-    "Relation",
-    "Settings",
-    "classified",
-    "conditions",
-    "in_words",
-    "relation",
-    "settings",
-    "unequal",
-    "with_manifest",
-    "words_of",
-]

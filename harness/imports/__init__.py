@@ -8,5 +8,3 @@ from harness.imports.detect import TOOLS, is_result, read
 from harness.imports.folder import imported
 from harness.imports.repeats import Part
 from harness.imports.taken import Taken
-
-__all__ = ["TOOLS", "Part", "Taken", "imported", "is_result", "read"]

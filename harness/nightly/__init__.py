@@ -4,5 +4,3 @@ night."""
 from harness.nightly.page import drawn, page
 from harness.nightly.run_suite import Night, Step, spend
 from harness.nightly.suite import Suite, load_suite
-
-__all__ = ["Night", "Step", "Suite", "drawn", "load_suite", "page", "spend"]

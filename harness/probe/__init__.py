@@ -3,5 +3,3 @@
 from harness.model import Finding, Probed
 from harness.probe.examine import examine
 from harness.probe.first_look import Look, look
-
-__all__ = ["Finding", "Look", "Probed", "examine", "look"]

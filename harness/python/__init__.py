@@ -2,5 +2,3 @@
 
 from harness.python.comparison import Comparison, compare
 from harness.python.run import LoadWarning, Run, load, runs
-
-__all__ = ["Comparison", "LoadWarning", "Run", "compare", "load", "runs"]

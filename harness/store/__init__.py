@@ -2,5 +2,3 @@
 
 from harness.store.find import open_run
 from harness.store.folder import RunFolder, names_apart, stored_runs
-
-__all__ = ["RunFolder", "names_apart", "open_run", "stored_runs"]

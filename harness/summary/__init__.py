@@ -9,15 +9,3 @@ from harness.summary.run import (
     summarise_run,
     summary_and_samples,
 )
-
-__all__ = [
-    "extras_of",
-    "folder_samples",
-    "look_of",
-    "summarise_cell",
-    "summarise_folder",
-    "summarise_run",
-    "summarise_view",
-    "summary_and_samples",
-    "view_of",
-]

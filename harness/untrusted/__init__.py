@@ -3,14 +3,3 @@
 from harness.untrusted.document import LIMIT, BadDocumentError, read_document, read_tables
 from harness.untrusted.secrets import Secrets
 from harness.untrusted.text import inert, is_unicode, one_line
-
-__all__ = [
-    "LIMIT",
-    "BadDocumentError",
-    "Secrets",
-    "inert",
-    "is_unicode",
-    "one_line",
-    "read_document",
-    "read_tables",
-]

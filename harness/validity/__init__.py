@@ -2,16 +2,3 @@
 
 from harness.validity.registry import FAMILIES, RULES, blame, eases, judge, unchecked
 from harness.validity.rule import Cause, Evidence, Rule, Violation
-
-__all__ = [
-    "FAMILIES",
-    "RULES",
-    "Cause",
-    "Evidence",
-    "Rule",
-    "Violation",
-    "blame",
-    "eases",
-    "judge",
-    "unchecked",
-]

@@ -2,5 +2,3 @@
 
 from harness.verdicts.comparison import compare
 from harness.verdicts.rules import Rules, rules_of
-
-__all__ = ["Rules", "compare", "rules_of"]

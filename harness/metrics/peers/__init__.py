@@ -6,5 +6,3 @@ Every definition was read in the source of the version that is named; docs/peers
 from harness.metrics.peers.definitions import TOOLS, Tool
 from harness.metrics.peers.recompute import Figure, View, recompute
 from harness.metrics.peers.versions import READ_IN, changed, tool_named
-
-__all__ = ["READ_IN", "TOOLS", "Figure", "Tool", "View", "changed", "recompute", "tool_named"]

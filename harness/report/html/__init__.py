@@ -2,5 +2,3 @@
 
 from harness.report.html.page import page
 from harness.report.html.source import Source
-
-__all__ = ["Source", "page"]

@@ -21,28 +21,3 @@ from harness.spec.scenario.lora import LoraMix, adapter_names
 from harness.spec.scenario.synthetic import FixedLength, SharedPrefix
 from harness.spec.scenario.text import Text
 from harness.spec.scenario.verdict import Verdict
-
-__all__ = [
-    "GENERATORS",
-    "PROFILES",
-    "FixedLength",
-    "Images",
-    "Load",
-    "LoraMix",
-    "Profile",
-    "PromptFile",
-    "Prompts",
-    "Request",
-    "Scenario",
-    "Segment",
-    "SharedPrefix",
-    "Text",
-    "TraceReplay",
-    "Verdict",
-    "adapter_names",
-    "check_api",
-    "load_scenario",
-    "parse_scenario",
-    "turns_of",
-    "with_profile",
-]

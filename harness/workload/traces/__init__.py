@@ -3,16 +3,3 @@
 from harness.workload.traces.dataset import Dataset, Prompt, read_dataset
 from harness.workload.traces.read import holds_sessions, read_trace
 from harness.workload.traces.trace import Calls, Trace, clip, window, with_sessions
-
-__all__ = [
-    "Calls",
-    "Dataset",
-    "Prompt",
-    "Trace",
-    "clip",
-    "holds_sessions",
-    "read_dataset",
-    "read_trace",
-    "window",
-    "with_sessions",
-]
