@@ -16,6 +16,7 @@ from harness.host import paths
 from harness.workload.traces.rows import BadRow
 
 MOST_BYTES = 512 << 20  # of one document, which is in memory while it is read, and of a pipe: it may not end
+_MOST_UNPACKED = 64  # bytes of each byte of a larger gzip file: no recorded traffic packs so well
 _GZIP = b"\x1f\x8b"
 
 
@@ -44,13 +45,13 @@ class Documents:
 
     def _lines(self, file: "gzip.GzipFile | BufferedReader") -> Iterator[tuple[int, Any]]:
         number = size = 0
-        endless = paths.entry(self.path) != "file"
+        most = self._most_bytes(packed=isinstance(file, gzip.GzipFile))
         while line := file.readline(MOST_BYTES + 1):
             number, size = number + 1, size + len(line)
             if len(line) > MOST_BYTES:
                 raise self._too_long(number)
-            if endless and size > MOST_BYTES:
-                raise long_pipe(self.path)
+            if most is not None and size > most:
+                raise self._without_end(most)
             self._digest.update(line)
             if not line.strip():
                 continue
@@ -69,6 +70,18 @@ class Documents:
                         yield number, _decoded(text)
                 return
             yield from ((number, entry) for entry in (value if isinstance(value, list) else [value]))
+
+    def _most_bytes(self, *, packed: bool) -> int | None:
+        """The limit of what may have no end; None: a plain file."""
+        if paths.entry(self.path) != "file":
+            return MOST_BYTES
+        return max(MOST_BYTES, _MOST_UNPACKED * self.path.stat().st_size) if packed else None
+
+    def _without_end(self, most: int) -> SpecError:
+        if paths.entry(self.path) != "file":
+            return long_pipe(self.path)
+        hint = "unpack it and name what came of it"
+        return SpecError(f"unpacks to more than {most >> 20} MiB", where=str(self.path), hint=hint)
 
     def _too_long(self, number: int) -> SpecError:
         return SpecError(

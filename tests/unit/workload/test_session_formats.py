@@ -230,6 +230,16 @@ def test_a_pipe_of_sessions_is_read_to_a_limit_and_a_file_to_its_end(monkeypatch
             read_trace(pipe, "weka")
 
 
+def test_a_packed_file_of_sessions_is_unpacked_to_a_limit(monkeypatch, tmp_path):
+    """Some kilobytes can unpack without end."""
+    monkeypatch.setattr("harness.workload.traces.documents.MOST_BYTES", 1 << 20)
+    line = json.dumps(SESSION | {"note": 10_000 * "x"}).encode() + b"\n"
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(gzip.compress(200 * line))
+    with pytest.raises(SpecError, match=rf"{path}: unpacks to more than 1 MiB"):
+        read_trace(path, "weka")
+
+
 def test_the_sum_of_a_file_is_over_all_its_bytes_also_behind_a_line_that_was_cut(tmp_path):
     data = "\n".join(['{"block_size": 4, "requ', *[json.dumps(SESSION)] * 2, ""]).encode()
     path = tmp_path / "t.jsonl"
