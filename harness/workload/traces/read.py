@@ -4,7 +4,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,13 @@ from harness.workload.traces.rows import BadRow, Row, Source, an_object, assembl
 from harness.workload.traces.trace import Trace
 
 MOONCAKE_BLOCK_TOKENS = 512
-_NEEDED = {
-    "mooncake": {"timestamp", "input_length", "output_length", "hash_ids"},
-    "jsonl": {"at_s", "input_tokens", "output_tokens"},
-    "azure": {"TIMESTAMP", "ContextTokens", "GeneratedTokens"},
-    "burstgpt": {"Timestamp", "Request tokens", "Response tokens"},
+_NEEDED = {  # first the time, then input and output tokens
+    "mooncake": ("timestamp", "input_length", "output_length", "hash_ids"),
+    "jsonl": ("at_s", "input_tokens", "output_tokens"),
+    "azure": ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
+    "burstgpt": ("Timestamp", "Request tokens", "Response tokens"),
 }
+_BLOCKS = {"mooncake": "hash_ids", "jsonl": "blocks"}
 
 Rows = Iterator[tuple[int, Row | BadRow]]
 
@@ -47,9 +48,9 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace
         lines = list(json_lines(text))
         if kind == "mooncake" or any(isinstance(line, dict) and "blocks" in line for _, line in lines):
             blocks = MOONCAKE_BLOCK_TOKENS if kind == "mooncake" else block_tokens
-        rows = _read_json(lines, _mooncake if kind == "mooncake" else _plain)
+        rows: Rows = ((line_number, _parsed(kind, value)) for line_number, value in lines)
     elif kind in ("azure", "burstgpt"):
-        rows = _read_csv(text, _azure if kind == "azure" else _burstgpt, _NEEDED[kind], str(path))
+        rows = _read_csv(text, kind, str(path))
     else:
         raise SpecError("is a file; format 'run' reads the folder of a run", where=str(path))
     return assemble(Source(str(path), kind, hashlib.sha256(data).hexdigest(), blocks), rows)
@@ -102,11 +103,11 @@ def _format(text: str, where: str) -> str:
         value = None
     names = set(value) if isinstance(value, dict) else {name.strip() for name in first.strip().split(",")}
     for name, needed in _NEEDED.items():
-        if needed <= names:
+        if names.issuperset(needed):
             return name
     if not first:
         raise SpecError("is empty", where=where)
-    known = _NEEDED | {name: sets[0] for name, (sets, _) in READERS.items()}
+    known: dict[str, Collection[str]] = {**_NEEDED, **{name: sets[0] for name, (sets, _) in READERS.items()}}
     raise SpecError(
         f"the format is not known from its first line: {first[:80]!r}",
         where=where,
@@ -114,16 +115,11 @@ def _format(text: str, where: str) -> str:
     )
 
 
-def _read_json(lines: list[tuple[int, Any]], parse: Callable[[Mapping[str, object]], Row]) -> Rows:
-    for line_number, value in lines:
-        yield line_number, _tried(parse, value)
-
-
-def _read_csv(text: str, parse: Callable[[Mapping[str, object]], Row], needed: set[str], where: str) -> Rows:
+def _read_csv(text: str, kind: str, where: str) -> Rows:
     reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True, quoting=csv.QUOTE_NONE)
     # No value of these formats needs quotes, and a lone one would swallow the rest of the file.
     try:
-        missing = needed - set(reader.fieldnames or ())
+        missing = set(_NEEDED[kind]).difference(reader.fieldnames or ())
     except csv.Error as error:
         raise SpecError(f"not CSV: {error}", where=where) from None
     if missing:
@@ -136,48 +132,22 @@ def _read_csv(text: str, parse: Callable[[Mapping[str, object]], Row], needed: s
             continue
         if values is None:
             return
-        yield reader.line_num, _tried(parse, values)
+        yield reader.line_num, _parsed(kind, values)
 
 
-def _tried(parse: Callable[[Mapping[str, object]], Row], values: object) -> Row | BadRow:
+def _parsed(kind: str, value: object) -> Row | BadRow:
+    at, given, asked, *_ = _NEEDED[kind]
     try:
-        return parse(an_object(values))
+        values = an_object(value)
+        at_s = (seconds_of if kind == "azure" else since_start)(values.get(at))
+        if kind == "mooncake":
+            at_s /= 1e3
+        lengths = number(values.get(given)), number(values.get(asked))
+        blocks = values.get(_BLOCKS[kind]) if kind in _BLOCKS else None
+        shares = kind == "mooncake" or blocks is not None
+        return Row(at_s, *lengths, _blocks(blocks) if shares else None)
     except BadRow as bad:
         return bad
-
-
-def _mooncake(values: Mapping[str, object]) -> Row:
-    return Row(
-        since_start(values.get("timestamp")) / 1e3,
-        number(values.get("input_length")),
-        number(values.get("output_length")),
-        _blocks(values.get("hash_ids")),
-    )
-
-
-def _plain(values: Mapping[str, object]) -> Row:
-    return Row(
-        since_start(values.get("at_s")),
-        number(values.get("input_tokens")),
-        number(values.get("output_tokens")),
-        _blocks(values["blocks"]) if values.get("blocks") is not None else None,
-    )
-
-
-def _burstgpt(values: Mapping[str, object]) -> Row:
-    return Row(
-        since_start(values.get("Timestamp")),
-        number(values.get("Request tokens")),
-        number(values.get("Response tokens")),
-    )
-
-
-def _azure(values: Mapping[str, object]) -> Row:
-    return Row(
-        seconds_of(values.get("TIMESTAMP")),
-        number(values.get("ContextTokens")),
-        number(values.get("GeneratedTokens")),
-    )
 
 
 def since_start(value: object) -> float:
