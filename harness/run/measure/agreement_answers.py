@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from msgspec import structs
 
 from harness.agreement import (
@@ -28,7 +29,7 @@ from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, Progress
 from harness.metrics.in_flight import steps
 from harness.model import UNSET, AskedBackend, AskedCondition, StoredAnswer
-from harness.records.layout import UNKNOWN, Outcome, Records
+from harness.records.layout import UNKNOWN, Outcome, Records, content
 from harness.run.measure.agreement_load import UnderLoad
 from harness.run.measure.job import promised
 from harness.run.setup.options import RunOptions
@@ -173,18 +174,20 @@ def _body(definition: Backend, engine: EngineSession, question: Question) -> byt
 
 
 def _answers(questions: Mapping[int, Question], records: Records) -> dict[str, StoredAnswer]:
-    """Answers by question. `questions` are by their positions in the job."""
+    """Answers by question, without reasoning. `questions` are by their positions in the job."""
+    events, seqs = records.events, records.requests["seq"]
+    bounds = np.searchsorted(events["seq"], [seqs, seqs + 1]).T.tolist()
     return {
         questions[int(row["seq"])].id: StoredAnswer(
-            text=text,
+            text=content(events[slice(*span)], text),
             finish_reason=reason or None,
             outcome=Outcome(row["outcome"]).name.lower(),
             error=error or None,
             prompt_tokens=_known(row["prompt_tokens"]),
             output_tokens=_known(row["output_tokens"]),
         )
-        for row, text, reason, error in zip(
-            records.requests, records.texts, records.finish_reasons, records.errors, strict=True
+        for row, span, text, reason, error in zip(
+            records.requests, bounds, records.texts, records.finish_reasons, records.errors, strict=True
         )
         if int(row["seq"]) in questions
     }

@@ -4,8 +4,9 @@ import pytest
 
 from harness.agreement import interleaved, made_questions
 from harness.model import AskedBackend, AskedCondition, StoredAnswer
-from harness.run.measure.agreement_answers import Asking, _enough, _show_progress
+from harness.run.measure.agreement_answers import Asking, _answers, _enough, _show_progress
 from tests.factories.progress import progress
+from tests.factories.recorded import records
 
 QUESTIONS = interleaved(made_questions(300))
 THIRD = QUESTIONS[:100]
@@ -42,6 +43,12 @@ def test_a_third_engine_is_asked_until_it_is_decided_against_the_second_too():
     assert not _enough(QUESTIONS, third, [], Asking(others=others[::-1], backends=3))
     stopped = [backend(sound), backend(asked(THIRD, 2))]  # nothing more compares
     assert _enough(QUESTIONS, third, [], Asking(others=stopped, backends=3))
+
+
+def test_an_answer_is_what_came_after_its_reasoning():
+    came = records({"texts": [1, 2, 3], "thoughts": 2}, {"texts": [1]})
+    found = _answers(dict(enumerate(QUESTIONS[:2])), came)
+    assert [found[question.id].text for question in QUESTIONS[:2]] == ["abc", "abc"]
 
 
 @pytest.mark.parametrize(
