@@ -295,11 +295,12 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
 
 def _full_until_ns(requests: Rows, last_send_ns: int) -> int:
     """The last send of a closed loop, or the end before it that leaves a slot empty: its load worker has sent
-    all of its requests, while others go on.
+    all of its requests, while others go on. A worker that could send none was no part of the load.
     """
     until = last_send_ns
-    for worker in np.unique(requests["worker"]):
-        own = requests[requests["worker"] == worker]
+    sent = requests[requests["sent_ns"] != UNKNOWN]
+    for worker in np.unique(sent["worker"]):
+        own = sent[sent["worker"] == worker]
         left = own["end_ns"] > own["sent_ns"].max()
         until = min(until, int(own["end_ns"][left].min(initial=until)))
     return until

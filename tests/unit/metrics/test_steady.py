@@ -350,6 +350,14 @@ def test_a_load_worker_with_nothing_left_to_send_is_no_step():
     assert steady_state(RequestView(made), load("concurrency", 8)).state == "not steady"
 
 
+def test_a_load_worker_that_could_send_nothing_leaves_no_slot_empty():
+    sending, workers = in_turn(0, 4, [60] * 20)
+    made = records(*sending, *[{"sent": None, "outcome": Outcome.CONNECT_FAILED}] * 20)
+    made.requests["worker"] = workers + [1] * 20
+    made.requests["end_ns"][-20:] = 5_000_000
+    assert steady_state(RequestView(made), load("concurrency", 8)).state == "steady"
+
+
 def test_a_load_that_changes_by_itself_is_not_tested():
     for changing in (load("trace", 1), load("rate", 1, profile=[{"seconds": 1}])):
         assert steady_state(RequestView(one_after_another([10] * 20)), changing).state == "not tested"
