@@ -1,6 +1,7 @@
 """Reads OpenTelemetry spans of GenAI: model calls inside spans of agents and tools, as OTLP JSON or plain.
 
-A trace is a session. A span with calls inside it is a thread of its own: an agent, or a tool that is one.
+A trace is a session. A span with calls inside it is a thread of its own: an agent, or a tool that is one. A
+call with one call inside is that call, as its client and its server recorded it.
 After any other span, such as a tool's, the next call in the same span has waited for a tool.
 """
 
@@ -11,11 +12,23 @@ from typing import Any
 
 from harness.workload.traces.dates import seconds_of
 from harness.workload.traces.rows import BadRow, an_object, number
-from harness.workload.traces.sessions import MAIN, MOST_LEVELS, SUBAGENT, Begins, Call, Item, Thread, checked
+from harness.workload.traces.sessions import (
+    MAIN,
+    MOST_LEVELS,
+    SUBAGENT,
+    Begins,
+    Call,
+    Item,
+    Thread,
+    checked,
+    lay_out,
+)
 
 KEYS = ({"resourceSpans"}, {"spans"}, {"traceId", "spanId"}, {"trace_id", "span_id"})
 NO_PARENT = "spans whose parent is not in the file: they stand at the top of their session"
 NO_CACHE = "calls without cached tokens: an agent's prompt is taken to begin with its one before, if longer"
+SUMMED = "spans with the tokens of several calls inside them: only these calls are replayed"
+WITHIN = "calls inside another call, whose tokens are not their sum: left out"
 _CALLS = ("chat", "generate_content", "text_completion")
 _INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
@@ -143,7 +156,15 @@ def _session(spans: dict[str, _Span], skipped: "Counter[str]", remarks: "Counter
         skipped["calls in spans that are inside each other"] += lost
     for span in reversed(order):  # inner spans first
         _mark_tool_results(span.children)
-        span.item = span.call or _thread(span.children, span.start_s)
+        inner = _thread(span.children, span.start_s)
+        within = [] if span.call is None or inner is None else lay_out(inner)
+        if span.call is not None and len(within) > 1:
+            if span.call.input_tokens >= sum(call.input_tokens for call in within):
+                remarks[SUMMED] += 1
+                span.call = None
+            else:
+                remarks[WITHIN] += len(within)
+        span.item = span.call or inner
     _mark_tool_results(top)
     if (thread := _thread(top, None)) is not None:
         cached = {id(item.call): item.cached for item in order if item.call is not None}

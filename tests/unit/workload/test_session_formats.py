@@ -181,6 +181,23 @@ def test_what_is_wrong_with_spans_is_counted(file):
     assert len(trace) == 8
 
 
+def test_an_agents_sum_of_tokens_is_no_call_and_a_servers_span_no_second_one(file):
+    def agent(tokens, operation):
+        usage = {"gen_ai.usage.input_tokens": tokens, "gen_ai.usage.output_tokens": 27}
+        return span("agent", 0, 40, operation=operation, **usage)
+
+    steps = [span(f"c{i}", 10 * i, 10 * i + 5, "agent") for i in range(3)]
+    served = [span(f"s{i}", 10 * i + 1, 10 * i + 4, f"c{i}") for i in range(3)]
+    trace = read_trace(file(exported(agent(300, None), *steps, *served)))
+    assert (trace.input_tokens.tolist(), trace.skipped) == ([100] * 3, {})
+    assert trace.calls.kept.tolist() == [0, 100, 100]
+    summed = "spans with the tokens of several calls inside them: only these calls are replayed"
+    assert trace.remarks[summed] == 1
+    trace = read_trace(file(exported(agent(250, "chat"), *steps)))
+    assert trace.input_tokens.tolist() == [250]
+    assert trace.remarks == {"calls inside another call, whose tokens are not their sum: left out": 3}
+
+
 def test_spans_inside_spans_without_end_are_read(file):
     """Deeper than a function may call itself."""
     count = sys.getrecursionlimit() + 100
