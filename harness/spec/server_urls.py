@@ -108,7 +108,9 @@ def _with_metrics_url(ref: BackendRef, url: str, role: str, where: str) -> Backe
             where=where,
             hint="give the server by its engine's name in --backends, such as vllm=URL",
         )
-    if address_of(url) in map(address_of, ref.metrics_urls):
+    usual = ref.definition.metrics.path  # of a URL without one
+    pages = [address_of(at if urlsplit(at).path else at + usual) for at in (url, *ref.metrics_urls)]
+    if pages[0] in pages[1:]:
         raise SpecError("is given twice", where=where, hint="its counters would be summed twice")
     if bool(role) != bool(ref.metrics_roles) and ref.metrics_urls:
         raise SpecError(

@@ -1,6 +1,7 @@
 """Requests to a serving engine outside the timed window: version, tokens, counters, cache reset."""
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -192,7 +193,7 @@ class Server:
         if answer.refuses_key:
             self._accepted(answer)
         refusal = self._refusal(name, answer)
-        names_model = bool(self.served_name) and self.served_name in answer.said
+        names_model = _has_word(answer.said, self.served_name)
         fails = answer.status >= 500 and answer.status != 501  # llama.cpp answers 501 (Not Implemented)
         if refusal and (answer.status == 429 or fails or names_model or _names_part(answer)):
             # It has that API: it is too busy, fails, lacks the model, or refuses something in the request.
@@ -343,6 +344,11 @@ def _short(api: Api) -> list[Message]:
         return [{"role": "user", "content": wav_of(Recording(audio_ms=1000))}]
     texts = ("Say hello.",) if api.gives == "text" else ("Say hello.", "Hello.", "The tide is out.")
     return [{"role": "user", "content": text} for text in texts]
+
+
+def _has_word(text: str, word: str) -> bool:
+    """Whether the text names it: a short name of a model is a part of many words."""
+    return bool(word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text))
 
 
 def _names_part(answer: Answer) -> bool:

@@ -117,6 +117,7 @@ def test_metrics_go_to_the_backend_that_is_named():
         ("vllm==0.9.1", ["http://m"], "write vllm=URL in --backends"),
         (f"openai={A}", ["http://m"], "declares no metrics"),
         (f"vllm={A}", ["http://m", "http://m/"], "is given twice"),
+        (f"vllm={A}", ["http://m/metrics", "http://m"], "is given twice"),
         (f"vllm={A}", ["http://localhost:9", "http://127.0.0.1:9"], "is given twice"),
         (f"vllm={A}", ["vllm=m"], "is not an http:// or https:// URL"),
         (f"vllm={A}", ["decode@http://d"], "no engine has the role 'prefill'"),

@@ -24,7 +24,9 @@ def test_a_server_that_refuses_the_request_lacks_the_api(monkeypatch, status):
     error = refusal(monkeypatch, status, "Not Found")
     assert error.what.startswith(f"no Messages API: POST /v1/messages answered {status}")
     assert "`bench URL` says which APIs a server has" in error.hint
-    assert refusal(monkeypatch, status, "Not Found", model="").what.startswith("no Messages API")
+    for model in ("", "t"):
+        error = refusal(monkeypatch, status, "Not Found", model=model)
+        assert error.what.startswith("no Messages API")
 
 
 @pytest.mark.parametrize(
