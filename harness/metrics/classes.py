@@ -25,25 +25,17 @@ ByClass = tuple[dict[str, ClassStats] | None, dict[str, str]]
 
 def compute(cell: CellView) -> Figures:
     loss, why = victim_loss(cell, cell.requested)
-    kinds, of_kinds = by_kind(cell, cell.requested)
-    turns, of_turns = by_turn(cell, cell.requested)
-    depths, of_depths = by_depth(cell, cell.requested)
-    return Figures(
-        victim_loss=loss,
-        nulls=({"victim_loss": why} if why else {}) | of_kinds | of_turns | of_depths,
-        by_kind=kinds,
-        by_turn=turns,
-        by_depth=depths,
-        replicas=replicas(cell, cell.facts, cell.window, cell.shares),
-    )
-
-
-def by_kind(view: RequestView, requested: RequestTable | None) -> ByClass:
-    """Latencies by kind of request; None for a workload of one kind."""
-    return _by("by_kind", view, requested)
+    nulls = {"victim_loss": why} if why else {}
+    stats: dict[str, dict[str, ClassStats] | None] = {}
+    for key in _CLASSES:
+        stats[key], reasons = by_class(key, cell, cell.requested)
+        nulls |= reasons
+    by_url = replicas(cell, cell.facts, cell.window, cell.shares)
+    return Figures(nulls, victim_loss=loss, replicas=by_url, **stats)
 
 
 def _kinds(requested: RequestTable, rows: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    """Yields nothing for a workload of one kind."""
     names = set(requested.kinds)
     if len(names) > 1:
         kinds = np.array(requested.kinds, object)[rows]
@@ -78,26 +70,15 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
     return float(beside.mean() / alone.mean()), ""
 
 
-def by_turn(view: RequestView, requested: RequestTable | None) -> ByClass:
-    """Latencies by turn, counted from "1"; None where requests are not turns of a chat."""
-    return _by("by_turn", view, requested)
-
-
 def _turns(requested: RequestTable, rows: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    """Counts turns from "1"; yields nothing where requests are not turns of a chat."""
     if requested.has_sessions():
         turns = requested.numbers["turn"][rows]
         yield from ((str(turn + 1), turns == turn) for turn in np.unique(turns).tolist())
 
 
-def by_depth(view: RequestView, requested: RequestTable | None) -> ByClass:
-    """Latencies by prompt tokens without the chat template, in classes up to a power of two.
-
-    None if no calls were recorded.
-    """
-    return _by("by_depth", view, requested)
-
-
 def _depths(requested: RequestTable, rows: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    """Goes by prompt tokens without the chat template, up to a power of two; only recorded calls have it."""
     if requested.has_calls():
         numbers = requested.numbers[rows]
         tokens = np.maximum(numbers["kept"] + numbers["content_tokens"], 1)
@@ -118,7 +99,8 @@ def _tokens(count: int) -> str:
     return str(count) if count < 1024 else f"{count >> 10}k"
 
 
-def _by(key: str, view: RequestView, requested: RequestTable | None) -> ByClass:
+def by_class(key: str, view: RequestView, requested: RequestTable | None) -> ByClass:
+    """Latencies by the classes of `key`, such as by_kind; None where the workload has none of them."""
     classes: dict[str, ClassStats] = {}
     nulls: dict[str, str] = {}
     for kind, mask in () if requested is None else _CLASSES[key](requested, view.requests["seq"]):

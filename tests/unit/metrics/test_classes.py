@@ -65,7 +65,8 @@ def test_the_warm_up_is_no_victim():
 
 def test_gaps_of_a_kind_have_no_upper_bound():
     rows = [{"intended": 0, "texts": list(range(10, 70, 10)), "prompt": 100}] * 10
-    found, _ = classes.by_kind(RequestView(records(*rows)), requested(*[("short", {}), ("long", {})] * 5))
+    asked = requested(*[("short", {}), ("long", {})] * 5)
+    found, _ = classes.by_class("by_kind", RequestView(records(*rows)), asked)
     assert (found["short"].itl_ms.p50, found["short"].itl_ms.p50_upper) == (10, None)
     assert found["short"].ttft_ms.p50_upper == 10
 
@@ -96,7 +97,7 @@ def test_each_kind_has_the_latencies_of_its_own_requests():
     """Odd ones are short, first tokens after 10, 30 and 50 ms; of the even ones one failed."""
     rows = [*SIX[:5], {"outcome": Outcome.HTTP_ERROR}]
     asked = requested(*((("short", "long")[i % 2], {}) for i in range(6)))
-    found, _ = classes.by_kind(RequestView(records(*rows)), asked)
+    found, _ = classes.by_class("by_kind", RequestView(records(*rows)), asked)
     assert list(found) == ["long", "short"]
     assert (found["short"].requests, found["short"].ok) == (3, 3)
     assert (found["long"].requests, found["long"].ok) == (3, 2)
@@ -169,32 +170,36 @@ def test_a_run_whose_class_failed_is_a_failed_run(metric, kinds, lost):
 
 def test_one_kind_alone_is_no_class():
     view = RequestView(records(*SIX))
-    assert classes.by_kind(view, requested(*[("chat", {})] * 6))[0] is None
-    assert classes.by_kind(view, None)[0] is None
+    assert classes.by_class("by_kind", view, requested(*[("chat", {})] * 6))[0] is None
+    assert classes.by_class("by_kind", view, None)[0] is None
 
 
 def test_kinds_that_are_lengths_come_by_their_length():
     kinds = ("1k", "512", "10 s", "256", "2 s", "long")
-    found, _ = classes.by_kind(
-        RequestView(records(*[{"texts": [1, 2]}] * len(kinds))), requested(*((kind, {}) for kind in kinds))
+    found, _ = classes.by_class(
+        "by_kind",
+        RequestView(records(*[{"texts": [1, 2]}] * len(kinds))),
+        requested(*((kind, {}) for kind in kinds)),
     )
     assert list(found) == ["long", "2 s", "10 s", "256", "512", "1k"]
 
 
 def test_turns_are_counted_from_one():
     asked = requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
-    found, _ = classes.by_turn(RequestView(records(*SIX)), asked)
+    found, _ = classes.by_class("by_turn", RequestView(records(*SIX)), asked)
     assert {turn: stats.ttft_ms.mean for turn, stats in found.items()} == pytest.approx({"1": 30, "2": 40})
     view = RequestView(records(*SIX))
-    assert classes.by_turn(view, requested(*[("", {})] * 6))[0] is classes.by_turn(view, None)[0] is None
+    for asked in (requested(*[("", {})] * 6), None):
+        assert classes.by_class("by_turn", view, asked)[0] is None
 
 
 def test_depth_is_the_prompt_up_to_a_power_of_two():
     """Kept and new tokens together: 128 is the least class, 129 is in the next one."""
     lengths = [(0, 5), (100, 28), (100, 29), (500, 523), (1000, 24), (1000, 25)]
     asked = requested(*(("", {"tool_ns": 0, "kept": kept, "content_tokens": new}) for kept, new in lengths))
-    found, _ = classes.by_depth(RequestView(records(*SIX)), asked)
+    found, _ = classes.by_class("by_depth", RequestView(records(*SIX)), asked)
     assert {depth: stats.requests for depth, stats in found.items()} == {"128": 2, "256": 1, "1k": 2, "2k": 1}
     assert found["128"].ttft_ms.mean == pytest.approx(15)
     view = RequestView(records(*SIX))
-    assert classes.by_depth(view, requested(*[("", {})] * 6))[0] is classes.by_depth(view, None)[0] is None
+    for asked in (requested(*[("", {})] * 6), None):
+        assert classes.by_class("by_depth", view, asked)[0] is None

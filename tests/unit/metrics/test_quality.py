@@ -8,7 +8,7 @@ from harness import validity
 from harness.metrics import answer_check
 from harness.metrics import quality as quality_module
 from harness.metrics.answer_check import judge
-from harness.metrics.classes import by_kind, by_turn
+from harness.metrics.classes import by_class
 from harness.metrics.counts import template_tokens
 from harness.metrics.prefix import ideals
 from harness.metrics.quality import form_refused, quality
@@ -384,19 +384,20 @@ def test_classes_are_looked_at_alone():
     made, asked = cell(
         (ask(kind="a"), "x", {}), (ask(kind="b"), "x", {"texts": [12, 18]}), (ask(kind="a"), "x", {})
     )
-    found, _ = by_kind(RequestView(made), asked)
+    found, _ = by_class("by_kind", RequestView(made), asked)
     assert {name: (one.requests, one.ttft_ms.mean) for name, one in found.items()} == {
         "a": (2, 5),
         "b": (1, 2),
     }
     alone, only = cell((ask(kind="a"), "x", {}))
-    assert by_kind(RequestView(alone), only)[0] is None
-    assert by_turn(RequestView(made), asked)[0] is None
+    assert by_class("by_kind", RequestView(alone), only)[0] is None
+    assert by_class("by_turn", RequestView(made), asked)[0] is None
     made, asked = cell(
         (ask(session=0), "x", {"prompt": 10, "cached": 0}),
         (ask(session=0, turn=1), "x", {"prompt": 20, "cached": 10}),
     )
-    assert {name: one.cached_share for name, one in by_turn(RequestView(made), asked)[0].items()} == {
+    found, _ = by_class("by_turn", RequestView(made), asked)
+    assert {name: one.cached_share for name, one in found.items()} == {
         "1": 0.0,
         "2": 0.5,
     }

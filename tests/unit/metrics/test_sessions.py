@@ -3,7 +3,7 @@
 import pytest
 
 from harness.metrics import sessions
-from harness.metrics.classes import by_depth, compute
+from harness.metrics.classes import by_class, compute
 from harness.records.layout import Outcome, Phase
 from harness.records.request_table import PREVIOUS, RequestTable
 from harness.summary import view_of
@@ -98,7 +98,7 @@ def test_sessions_of_the_warm_up_are_not_counted():
 def test_calls_are_looked_at_by_depth():
     rows = [{"sent": 10 * i, "texts": [10 * i + 5], "prompt": 100, "cached": 10 * i} for i in range(4)]
     view = view_of(records(*rows), facts(), TWO)
-    found, _ = by_depth(view, TWO)
+    found, _ = by_class("by_depth", view, TWO)
     assert {name: one.requests for name, one in found.items()} == {"128": 1, "256": 2, "1k": 1}
     assert found["1k"].cached_share == pytest.approx(0.3)
     of_the_cell = compute(view)
