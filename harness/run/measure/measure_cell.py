@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,25 +29,20 @@ from harness.model import (
     CellRequest,
     CellWorkload,
     EngineFound,
-    HistogramIncrease,
     Identity,
     Load,
-    LoadNode,
     LoadPoint,
     Minimum,
     ProbeSize,
     RateSegment,
-    RoleFacts,
-    Sampled,
     UnsetType,
-    Workers,
     WorkingSet,
     known,
 )
 from harness.model.json_path import value_at
 from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
 from harness.records.series import Telemetry
-from harness.run.measure.cache_state import Attempt, CacheState, bring_about
+from harness.run.measure.cache_state import Attempt, bring_about
 from harness.run.measure.job import make_job
 from harness.run.measure.roles import by_role, together
 from harness.run.measure.watch import COUNTERS, watch_of
@@ -190,19 +185,26 @@ def measure(
     shapes = list(map(histogram_increase, shapes_before, shapes_after))
     roles = by_role(engine.roles, [source.base_url for source in sources], counts, shapes)
     counters, restarts = together(roles) if roles else added(counts)
-    observed = _Observed(
-        result=result,
-        cache=cache,
+    facts = _facts(
+        prepared,
+        cell,
+        workload,
+        engine,
+        unsent=result.unsent,
+        interrupted=result.interrupted,
+        cache=cache.preparation,
+        t0_unix_ns=result.t0_unix_ns,
+        t0_monotonic_ns=result.t0_monotonic_ns,
+        server_counters=counters,
+        client=result.client,
         workers=workers,
-        counters=counters,
-        restarts=restarts,
-        histograms={} if roles else added_histograms(shapes),
-        roles=roles,
-        sampled=watcher.sampled,
-        exited=exited,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
+        roles=roles or UNSET,
+        counter_restarts=restarts,
+        server_histograms={} if roles else added_histograms(shapes),
+        telemetry=watcher.sampled,
+        engine_exited=exited,
     )
-    facts = _facts(prepared, cell, workload, engine, observed)
     return Measured(result, facts, telemetry)
 
 
@@ -307,24 +309,10 @@ def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity
     )
 
 
-class _Observed(NamedTuple):
-    """Results of the client, the engine and the sampler over one window."""
-
-    result: LoadResult
-    cache: CacheState
-    workers: Workers
-    counters: dict[str, float] | None
-    restarts: int
-    histograms: dict[str, HistogramIncrease]
-    sampled: Sampled
-    exited: str | None
-    nodes: tuple[LoadNode, ...] | UnsetType
-    roles: tuple[RoleFacts, ...]
-
-
 def _facts(
-    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, observed: _Observed
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, **observed: Any
 ) -> CellFacts:
+    """`observed`: fields that the client, the engine and the sampler gave over the window."""
     scenario, definition = prepared.scenario, prepared.of(cell).ref.definition
     probe, request = cell.probe, _request(prepared, cell, workload)
     values = engine.facts.get("values")
@@ -343,23 +331,10 @@ def _facts(
         slo=scenario.slo,
         probe=None if probe is None else ProbeSize(**asdict(probe)),
         minimum=_minimum(prepared, cell),
-        unsent=observed.result.unsent,
-        interrupted=observed.result.interrupted,
-        cache=observed.cache.preparation,
-        t0_unix_ns=observed.result.t0_unix_ns,
-        t0_monotonic_ns=observed.result.t0_monotonic_ns,
-        server_counters=observed.counters,
         engine_log=engine.facts.get("log"),
-        client=observed.result.client,
-        workers=observed.workers,
-        nodes=observed.nodes,
         metrics_urls=prepared.of(cell).ref.metrics_urls or UNSET,
         urls=engine.urls if len(engine.urls) > 1 else UNSET,
         balance=(prepared.options.balance or "round-robin") if len(engine.urls) > 1 else UNSET,
-        roles=observed.roles or UNSET,
-        counter_restarts=observed.restarts,
-        server_histograms=observed.histograms,
-        telemetry=observed.sampled,
         prices=prepared.options.prices,
-        engine_exited=observed.exited,
+        **observed,
     )
