@@ -1,5 +1,6 @@
 """Runs found by their path, by their name, or by something in their folder."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.errors import SpecError
@@ -7,6 +8,11 @@ from harness.host import paths
 from harness.store.folder import RunFolder
 
 SEALED = ("manifest.json", "checksums.json")  # what the folder of a run has when it is done
+# Of all that lies in the folder of a run, what bench made: the results of another tool may be next to it.
+_OWN = (
+    *SEALED, "plan.json", "workload.json", "summary.json", "probe-*.json", "table.*", "report.html",
+    "cells", "set-aside", "workloads", "agreement", "logs", "plots",
+)  # fmt: skip
 
 
 def open_run(name: str, results: Path) -> RunFolder:
@@ -30,11 +36,15 @@ def open_run(name: str, results: Path) -> RunFolder:
 
 
 def run_around(path: Path) -> Path | None:
-    """The folder of the run of which this is a part; None: it is a run itself, or in none."""
+    """The folder of the run of which this is a part; None: it is a run itself, in none, or bench did not
+    make it."""
     whole = path.absolute()
     folders = [whole, *whole.parents][:4]  # of a file of a cell: cells/NAME/FILE
     found = next((folder for folder in folders if all(paths.entry(folder / own) for own in SEALED)), None)
-    return None if found == whole else found
+    if found is None or found == whole:
+        return None
+    first = whole.relative_to(found).parts[0]
+    return found if any(fnmatchcase(first, own) for own in _OWN) else None
 
 
 def _of_run(around: Path) -> str:

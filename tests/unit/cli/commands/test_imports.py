@@ -74,5 +74,9 @@ def test_where_a_run_is_wanted_a_run_is_no_file_of_a_tool(tmp_path):
     assert results_at(str(unnamed)) == Found("server", [unnamed], []), "by what stands in it"
     of_cell = foreign.write(tmp_path / "run" / "cells" / "0" / "cell.json", {})
     of_run_too = (of_cell, of_cell.parent, tmp_path / "run" / "cells")
+    for other in ("run", "run/vllm"):
+        beside = foreign.write(tmp_path / other / "vllm-c4.json", foreign.vllm_summary())
+        assert results_at(str(beside)) == Found("server", [beside], []), "another tool's, kept with the run"
+    assert results_at(str(beside.parent)) == Found("server", [beside], [])
     for path in (notes, of_run, *of_run_too, tmp_path / "run", tmp_path / "runs", tmp_path / "absent"):
         assert results_at(str(path)) is None
