@@ -70,14 +70,15 @@ def recognise(url: str, access: Access, named: Backend | None = None) -> Recogni
             return answer if answer.ok else None
 
         names = files.names("backends")
-        return best(ask, [load_backend(name) for name in names], named.name if named else "")
+        return best(ask, [load_backend(name) for name in names], named)
 
 
 _NOWHERE = "/no-engine-has-this-path"
 
 
-def best(ask: Ask, definitions: Sequence[Backend], named: str = "") -> Recognised | None:
-    """The one that is `named`, if it fits; else the one with the most marks that hold.
+def best(ask: Ask, definitions: Sequence[Backend], named: Backend | None = None) -> Recognised | None:
+    """The one that is `named`, if it fits, or if what fits is its origin; else the one with the most marks
+    that hold.
 
     One mark alone is too little where others declare it too: half a dozen engines have a /version. Between
     equals wins the only one that was written with the real server at hand: forks answer as their origin does.
@@ -100,11 +101,12 @@ def best(ask: Ask, definitions: Sequence[Backend], named: str = "") -> Recognise
     equals = [definition for definition in fit if len(matches[definition.name]) == most]
     seen = [definition for definition in equals if definition.facts and not definition.facts.not_run]
     chosen = equals if len(equals) == 1 else seen
-    chosen = [definition for definition in fit if definition.name == named] or chosen
+    chosen = [definition for definition in fit if named and definition.name == named.name] or chosen
     if len(chosen) != 1:
         return None
     name = chosen[0].name
-    return Recognised(name, tuple(sorted({mark.path.partition("?")[0] for mark in matches[name]})))
+    pages = tuple(sorted({mark.path.partition("?")[0] for mark in matches[name]}))
+    return Recognised(named.name if named and named.backend.simulator == name else name, pages)
 
 
 def _marks(definition: Backend) -> frozenset[Mark]:

@@ -32,10 +32,12 @@ def recorded(engine, *left_out):
     return {path: page for path, page in pages.items() if path not in left_out}.get
 
 
-def scripted(dialect):
+def scripted(dialect, *left_out):
     made, _engine = routes(dialect)
 
     def ask(path):
+        if path in left_out:
+            return None
         status, body = get(made, path.partition("?")[0])
         return answer(body) if status == 200 else None
 
@@ -74,6 +76,7 @@ def test_scripted_dialects(dialect):
         ("vllm", "vllm-metal", "vllm-metal"),  # its pages are vLLM's, and it declares fewer of them
         ("sglang", "ktransformers", "ktransformers"),
         ("llamacpp", "llamafile", "llamafile"),
+        ("vllm", "ktransformers", "vllm"),
         ("sglang", "vllm", "sglang"),
         ("aphrodite", "vllm", "aphrodite"),  # a fork whose series have another name
         ("vllm", "mistralrs-library", "vllm"),  # a /version alone
@@ -81,7 +84,13 @@ def test_scripted_dialects(dialect):
     ],
 )
 def test_a_name_is_believed_where_the_answers_fit_it(dialect, named, name):
-    assert best(scripted(dialect), DEFINITIONS, named).name == name
+    assert best(scripted(dialect), DEFINITIONS, load_backend(named)).name == name
+
+
+def test_a_fork_without_the_metrics_that_it_declares_has_the_pages_of_its_origin():
+    ask = scripted("sglang", "/metrics")
+    assert best(ask, DEFINITIONS).name == "sglang"
+    assert best(ask, DEFINITIONS, load_backend("ktransformers")).name == "ktransformers"
 
 
 def test_a_server_that_answers_every_path_alike_is_no_engine():
