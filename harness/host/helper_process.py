@@ -76,6 +76,15 @@ def asked_to_stop() -> list[signal.Signals]:
     return [signal.SIGINT, signal.SIGTERM, *hung_up]
 
 
+def ended_within(process: "subprocess.Popen[Any]", grace_s: float) -> int:
+    """The exit code of one that was asked to stop; it is killed where it takes longer."""
+    try:
+        return process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
 def peak_rss_bytes() -> int:
     """The peak of this process since it began; where the kernel keeps none, as gVisor's, ru_maxrss, which
     begins with what its parent had reached.

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.host import kit_env
-from harness.host.helper_process import without_credentials
+from harness.host.helper_process import ended_within, without_credentials
 from harness.kit import compile as compiling
 from harness.kit.parts import unpack
 
 _SPARE_S = 25  # for packing, of the step's minutes
 LEAST_S = 10  # an action that has less is left out
-_GRACE_S = 20  # from the interruption to the kill
+_GRACE_S = 20  # from the interruption to the kill, to store what it has
 _GPU = Path("/dev/nvidiactl")
 _PRICE = "3.80"  # per GPU hour, an example: it makes the figures of cost
 
@@ -180,18 +180,9 @@ def _awaited(process: "subprocess.Popen[bytes]", limit_s: float) -> int:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
     except KeyboardInterrupt:  # which the terminal sent to it as well
-        _ended(process)
+        ended_within(process, _GRACE_S)
         raise
-    return _ended(process)
-
-
-def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """The exit code of one that was interrupted, which may take its grace period to store what it has."""
-    try:
-        return process.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
+    return ended_within(process, _GRACE_S)
 
 
 STEPS: dict[str, Callable[[Step], int]] = {"look": look, "small": small, "large": large}

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from harness.errors import SetupError
-from harness.host.helper_process import import_path, without_credentials
+from harness.host.helper_process import ended_within, import_path, without_credentials
 from harness.mockserver.server import API_KEY_VARIABLE
 
 STOP_S = 10.0
@@ -42,7 +42,8 @@ class MockServer:
 
     def stop(self) -> int:
         """The exit code; harmless when it has stopped."""
-        return _stop(self._process)
+        self._process.terminate()
+        return ended_within(self._process, STOP_S)
 
     def _fetch(self, method: str, path: str) -> dict[str, Any]:
         request = Request(self.url + path, method=method)
@@ -79,16 +80,8 @@ def running(**options: Any) -> Iterator[MockServer]:
                     raise SetupError(errors.read().strip(), where="bench truth")
                 yield MockServer(url, process)
             finally:
-                _stop(process)
-
-
-def _stop(process: subprocess.Popen[str]) -> int:
-    process.terminate()
-    try:
-        return process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
+                process.terminate()
+                ended_within(process, STOP_S)
 
 
 def _flags(options: dict[str, object]) -> Iterator[str]:
