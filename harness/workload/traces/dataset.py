@@ -11,7 +11,7 @@ from typing import Any
 from harness.errors import SpecError, page_address
 from harness.untrusted import is_unicode
 from harness.workload.traces.read import json_lines, read_text
-from harness.workload.traces.rows import BadRow, an_object
+from harness.workload.traces.rows import MAX_TOKENS, BadRow, an_object
 
 Message = tuple[str, str]  # role, content
 
@@ -106,8 +106,8 @@ def _prompt(value: object, turns: int) -> Prompt:
     """
     entry = an_object(value)
     asked = entry.get("output_tokens")
-    if asked is not None and (type(asked) is not int or asked < 1):
-        raise BadRow("output_tokens that is not a whole number above 0")
+    if asked is not None and (type(asked) is not int or not 1 <= asked <= MAX_TOKENS):
+        raise BadRow(f"output_tokens that is not a whole number from 1 to {MAX_TOKENS:,}")
     system = entry.get("system")
     before = (("system", _sendable(system)),) if isinstance(system, str) and system else ()
     if isinstance(prompt := entry.get("prompt"), str):

@@ -76,11 +76,13 @@ def test_bad_entries_are_counted(file):
         {"conversations": [{"from": "human", "value": " "}]},
         {"conversations": "x"},
         {"prompt": "x", "output_tokens": 0},
+        {"prompt": "x", "output_tokens": 10**30},
         7,
     ]
     dataset = read_dataset(file(entries))
     assert len(dataset) == len(dataset.prompts) == 2
-    assert sum(dataset.skipped.values()) == 6
+    assert sum(dataset.skipped.values()) == 7
+    assert dataset.skipped["output_tokens that is not a whole number from 1 to 10,000,000"] == 2
     assert dataset.facts()["skipped"]["no user turn"] == 1
 
 
