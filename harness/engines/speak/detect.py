@@ -105,8 +105,8 @@ def best(ask: Ask, definitions: Sequence[Backend], named: Backend | None = None)
     if len(chosen) != 1:
         return None
     name = chosen[0].name
-    pages = tuple(sorted({mark.path.partition("?")[0] for mark in matches[name]}))
-    return Recognised(named.name if named and named.backend.simulator == name else name, pages)
+    paths = tuple(sorted({mark.path.partition("?")[0] for mark in matches[name]}))
+    return Recognised(named.name if named and named.backend.simulator == name else name, paths)
 
 
 def _marks(definition: Backend) -> frozenset[Mark]:
