@@ -17,7 +17,7 @@ from harness.model import (
     Sampling,
     Thinking,
 )
-from harness.records.layout import UNKNOWN, EventKind, Records
+from harness.records.layout import UNKNOWN, EventKind
 from harness.records.request_table import RequestTable
 
 _FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
@@ -29,6 +29,10 @@ def conditions(
     """Cells measured before a fact was kept have null in its place."""
     request = facts.request
     verified = verify(view, facts, hit_rate)
+    reasoned = bool((view.records.events["kind"] == EventKind.REASONING).any())
+    chats = view.requests
+    if requested is not None:  # without later turns, which hold the answers that this engine gave
+        chats = chats[requested.numbers["turn"][chats["seq"]] <= 0]
     return Conditions(
         cache=CacheState(
             requested=state(facts),
@@ -41,10 +45,10 @@ def conditions(
         exact_output=ExactOutput(asked=request.exact_output, forced=facts.workload.exact_output),
         output_tokens_mean=_mean(view.answers["output_tokens"]),
         output_text=_output_text(view.answers),
-        prompt_tokens=_prompt_tokens(_the_same(view.requests, requested)),
+        prompt_tokens=_prompt_tokens(chats),
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
         # A file of another tool says neither which texts were reasoning nor which API was used.
-        thinking=None if facts.imported else Thinking(asked=request.thinking, seen=_reasoned(view.records)),
+        thinking=None if facts.imported else Thinking(asked=request.thinking, seen=reasoned),
         api=None if facts.imported else request.api,
         content=facts.workload.content,
         images=facts.workload.images,
@@ -77,11 +81,6 @@ def _output_text(rows: Rows) -> OutputText | None:
     )
 
 
-def _the_same(requests: Rows, requested: RequestTable | None) -> Rows:
-    """Returns the rows without later turns, which hold the answers that this engine gave."""
-    return requests if requested is None else requests[requested.numbers["turn"][requests["seq"]] <= 0]
-
-
 def _prompt_tokens(requests: Rows) -> PromptTokens:
     """Counts tokens of the chats of the cell, warm-up included: what two templates make of the same
     messages.
@@ -94,7 +93,3 @@ def _prompt_tokens(requests: Rows) -> PromptTokens:
         first=[None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
         sha256=hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
     )
-
-
-def _reasoned(records: Records) -> bool:
-    return bool((records.events["kind"] == EventKind.REASONING).any())

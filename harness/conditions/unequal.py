@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from harness.conditions.keys import Key, Relation, relation
 from harness.conditions.measured import Group, listed, measured
@@ -34,9 +33,16 @@ def unequal(cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
 
 def _findings(group: Group) -> Iterator[Unequal]:
     if len(group) > 1:
-        known = {label: _settings(cell) for label, cell in group.items()}
+        # Cells of earlier versions kept the values of the definition only.
+        known: dict[str, Mapping[str, str]] = {
+            label: cell.conditions.settings or of_values(cell.conditions.engine_values)
+            for label, cell in group.items()
+        }
         for key in TABLE:
-            values = {label: _value(key, cell, known[label]) for label, cell in group.items()}
+            values = {
+                label: known[label].get(key.code) if key.cell is None else key.cell(cell)
+                for label, cell in group.items()
+            }
             each = list(values.values())
             if each.count(each[0]) < len(each):  # nearly all of them are alike, or not known
                 yield from _differing(group, key, values)
@@ -44,15 +50,6 @@ def _findings(group: Group) -> Iterator[Unequal]:
         yield from _unclassified(group)
         yield from measured(group)
     yield from _tuned(group)
-
-
-def _settings(cell: CellResult) -> Mapping[str, str]:
-    """Cells of earlier versions kept the values of the definition only."""
-    return cell.conditions.settings or of_values(cell.conditions.engine_values)
-
-
-def _value(key: Key, cell: CellResult, settings: Mapping[str, str]) -> Any:
-    return settings.get(key.code) if key.cell is None else key.cell(cell)
 
 
 def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator[Unequal]:
@@ -138,11 +135,6 @@ def _tuned(group: Group) -> Iterator[Unequal]:
     tuned = {label: cell.conditions.tuned for label, cell in group.items()}
     values = {label: ", ".join(names) for label, names in tuned.items() if names}
     if values:
-        yield Unequal(
-            "tuned-to-workload", tuple(values), f"tuned to this workload: {_together(values)}", False
-        )
-
-
-def _together(values: Mapping[str, str]) -> str:
-    """Lists the values, without names where all have the same."""
-    return next(iter(values.values())) if len(set(values.values())) == 1 else listed(values)
+        same, *others = dict.fromkeys(values.values())
+        text = f"tuned to this workload: {listed(values) if others else same}"
+        yield Unequal("tuned-to-workload", tuple(values), text, False)

@@ -53,10 +53,6 @@ def _few_missed(values: Floats) -> Floats:
     return np.where(unknown, np.inf, values) if few else values
 
 
-def _values_ms(view: RequestView, name: str) -> Floats:
-    return _tpot_ms(view) if name == "tpot_ms" else latency.of_metric(view, name)
-
-
 class Goodput(NamedTuple):
     slo: KeptSlo | None = None
     requests_per_s: float | None = None
@@ -74,7 +70,9 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
     counted = view.requests.copy()
     counted["phase"][shares > 0] = Phase.MEASURE  # the tail of a warm-up request may lie in the window
     everyone = RequestView(replace(view.records, requests=counted))
-    values = {name: _values_ms(everyone, name) for name in slo}
+    values = {
+        name: _tpot_ms(everyone) if name == "tpot_ms" else latency.of_metric(everyone, name) for name in slo
+    }
     judgeable = everyone.measured
     rows, share, measured = view.requests[judgeable], shares[judgeable], view.measured[judgeable]
     kept = _kept(rows[measured], {name: found[measured] for name, found in values.items()}, slo)

@@ -1,6 +1,7 @@
 """The GPUs in the measured window, each on its own and the engine's together."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,12 @@ def describe(
     if source is None:
         return None, reason
     devices = [_device(telemetry, device, window) for device in source.about["devices"]]
-    seen = [device for device in devices if _held(telemetry, device.index)]
+    # By any sample: a GPU that was lost on the way stays in the sums.
+    held = [telemetry.get(f"gpu.{device.index}.engine_memory_bytes").values.any() for device in devices]
+    seen = list(compress(devices, held))
     known = all(device.engine_memory_bytes is not None for device in devices)
     used = seen if seen or known else devices
+    idle = [pct for device in used if (pct := device.idle_utilisation_pct) is not None]
     together = {
         **{name: _together(used, name, expected=1) for name in _SUMMED},
         **{name: _together(used, name, expected=len(used)) for name in _AVERAGED},
@@ -60,7 +64,7 @@ def describe(
         chosen=source.about["chosen"],
         engine_gpus=tuple(device.index for device in used),
         seen_using_them=known,
-        idle_utilisation_pct=_highest(device.idle_utilisation_pct for device in used),
+        idle_utilisation_pct=max(idle, default=None),
         devices=tuple(devices),
         **together,
     ), ""
@@ -106,11 +110,6 @@ def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> G
     )
 
 
-def _held(telemetry: Telemetry, index: int) -> bool:
-    """Whether any sample shows memory of the engine: a GPU that was lost on the way stays in the sums."""
-    return bool(telemetry.get(f"gpu.{index}.engine_memory_bytes").values.any())
-
-
 def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
     """The share of samples with each reason; None if it was never read."""
     if not len(bits):
@@ -128,7 +127,3 @@ def _together(devices: Sequence[GpuDevice], name: str, expected: int) -> Range |
         mean=sum(reading.mean for reading in ranges) / expected,
         max=sum(reading.max for reading in ranges) / expected,
     )
-
-
-def _highest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)

@@ -78,11 +78,9 @@ def measure(path: str) -> Measure:
     classes, metric = of_class(path)
     whole, _, statistic = metric.partition(".")
     known = METRICS.get(whole)
-    return Measure(known, statistic, classes) if known else Measure(_unknown(path))
-
-
-def _unknown(path: str) -> Metric:
-    return Metric(name=path, short=path, title=path, about="", family="rate")
+    if known is None:
+        return Measure(Metric(name=path, short=path, title=path, about="", family="rate"))
+    return Measure(known, statistic, classes)
 
 
 def charted(statistics: Callable[[Charts], Iterable[str]]) -> list[Measure]:

@@ -208,7 +208,8 @@ class _Pair:
         pairs = []
         for load in loads([*self.new.cells, *self.old.cells]):
             a, b = (
-                _one(series(member.cells, load, member.samples), member) for member in (self.new, self.old)
+                next(iter(series(member.cells, load, member.samples)), Series(member.name, ()))
+                for member in (self.new, self.old)
             )
             if a.measured and b.measured:
                 tail = tail_metric(a, b, self.rules.metrics)
@@ -301,10 +302,6 @@ def _requests_differ(a: Series, b: Series) -> bool:
     return any(mine and other and mine != other for mine, other in pairs)
 
 
-def _one(rows: Sequence[Series], member: _Member) -> Series:
-    return next(iter(rows), Series(member.name, ()))
-
-
 def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float | None]:
     first, other = (estimate(side, finding.metric) for side in (pairing.a, pairing.b))
     return first.interval[1] if first else None, other.interval[1] if other else None
@@ -318,9 +315,7 @@ def not_allowed(document: RunComparison) -> list[MissingFigure]:
 def refused(document: RunComparison) -> bool:
     """Whether a pair could not be compared in anything at some load point, so that no gate may pass."""
     return not document.pairs or any(
-        not pair.findings or any(map(nothing_compared, _by_load(pair.findings))) for pair in document.pairs
+        not pair.findings
+        or any(nothing_compared(list(here)) for _, here in groupby(pair.findings, key=attrgetter("load")))
+        for pair in document.pairs
     )
-
-
-def _by_load(findings: Sequence[ComparedFigure]) -> Iterator[list[ComparedFigure]]:
-    return (list(here) for _, here in groupby(findings, key=attrgetter("load")))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from harness.model import Backlog, CellResult, IssueCode, Limit, Reason
+from harness.model import Backlog, CellResult, IssueCode, Reason
 from harness.model.figures import share_of
 from harness.model.numbers import counted, percent_of_all, short
 from harness.stats.binomial import share_above, trials_needed
@@ -122,8 +122,5 @@ def _missed(cell: CellResult, confidence: float | None = None) -> Iterator[str]:
             continue
         missed = round((1 - limit.within) * requests)
         if confidence is None or share_above(missed, requests, confidence) > 1 - share:
-            yield f"{_name(limit)}: {percent_of_all(limit.within, share)} % within the limit"
-
-
-def _name(limit: Limit) -> str:
-    return f"{limit.metric.removesuffix('_ms')} {limit.share}"
+            name = f"{limit.metric.removesuffix('_ms')} {limit.share}"
+            yield f"{name}: {percent_of_all(limit.within, share)} % within the limit"
