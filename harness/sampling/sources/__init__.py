@@ -1,7 +1,7 @@
 """Sources of samples. A source that is not available says why; one that fails is asked again."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 Put = Callable[..., None]  # Spill.put
 
@@ -18,19 +18,15 @@ class Source(Protocol):
     """Lives in a thread of its own, from `open` to `close`."""
 
     period_s: float
+    missing: dict[str, str]  # why a series cannot be read. A `*` in its name stands for the rest of it.
+    about: dict[str, Any]  # facts about what is read: devices, processes
 
     def open(self) -> None:
         """Raises UnavailableError."""
+        return
 
     def read(self, put: Put) -> None:
         """Raises UnreadableError if nothing could be read. What a partial read lacks is in `missing`."""
 
-    def close(self) -> None: ...
-
-    @property
-    def missing(self) -> dict[str, str]:
-        """The reason for each series that cannot be read. A `*` in a name stands for the rest of it."""
-
-    @property
-    def about(self) -> dict[str, object]:
-        """Facts about what is read: devices, processes."""
+    def close(self) -> None:
+        return

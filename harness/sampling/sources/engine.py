@@ -10,22 +10,19 @@ from harness.client.look_up import LookUp
 from harness.engines.speak.prometheus import gauge_paths, read_series, together, whole_prompts
 from harness.errors import SetupError
 from harness.sampling.job import Exporter
-from harness.sampling.sources import Put, UnreadableError
+from harness.sampling.sources import Put, Source, UnreadableError
 from harness.untrusted import BadDocumentError
 
 _LIMITS = Limits(total_s=2.0)
 
 
-class EngineExporter:
+class EngineExporter(Source):
     def __init__(self, exporter: Exporter, period_s: float) -> None:
         self.period_s = period_s
-        self.missing: dict[str, str] = {}
-        self.about: dict[str, object] = {"url": exporter.url}
+        self.missing = {}
+        self.about = {"url": exporter.url}
         self._exporter = exporter
         self._look_up = LookUp(exporter.access, _LIMITS)
-
-    def open(self) -> None:
-        pass
 
     def read(self, put: Put) -> None:
         """The JSON answer gives what the Prometheus one does not, also if that one is not there."""
@@ -92,22 +89,15 @@ class EngineExporter:
         self._look_up.close()
 
 
-class EngineExporters:
+class EngineExporters(Source):
     """Several engines that work as one: `engine.N.…` is the Nth, `engine.…` all together."""
 
     def __init__(self, exporters: Sequence[Exporter], period_s: float, *, apart: bool = False) -> None:
         """`apart`: they have other roles, and there is nothing of all together."""
         self.period_s, self._apart = period_s, apart
         self._parts = [EngineExporter(exporter, period_s) for exporter in exporters]
-        self.about: dict[str, object] = {"urls": [exporter.url for exporter in exporters]}
-
-    @property
-    def missing(self) -> dict[str, str]:
-        """A series that one part lacks is missing of the whole."""
-        return {name: why for part in self._parts for name, why in part.missing.items()}
-
-    def open(self) -> None:
-        pass
+        self.missing = {}
+        self.about = {"urls": [exporter.url for exporter in exporters]}
 
     def read(self, put: Put) -> None:
         """Adds up the energy. If one cannot be read there is no sum, since one without it would look like a
@@ -124,6 +114,8 @@ class EngineExporters:
                 part.read(keep)
             except UnreadableError as error:
                 problems.append(str(error))
+        # A series that one part lacks is missing of the whole.
+        self.missing = {name: why for part in self._parts for name, why in part.missing.items()}
         if problems:
             raise UnreadableError("; ".join(problems))
         for name, parts in samples.items():

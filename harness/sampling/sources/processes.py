@@ -10,7 +10,7 @@ import psutil
 
 from harness.host.cpus import cpu_quota
 from harness.sampling.job import Watch
-from harness.sampling.sources import Put, UnreadableError
+from harness.sampling.sources import Put, Source, UnreadableError
 
 _LOOK_EVERY = 4  # reads between two looks for new processes
 _MOST_NAMED = 32  # processes of the engine that get a series of their own
@@ -120,11 +120,11 @@ class Tree:
                 continue
 
 
-class Processes:
+class Processes(Source):
     def __init__(self, watch: Watch, period_s: float) -> None:
         self.period_s = period_s
-        self.missing: dict[str, str] = {}
-        self.about: dict[str, object] = {}
+        self.missing = {}
+        self.about = {}
         self._names: dict[str, str] = {}
         self._watch = watch
         self._reads = 0
@@ -178,9 +178,6 @@ class Processes:
                 self._partners.look()
             with suppress(UnreadableError):  # it died: that is a matter of its own cell
                 self._partners.read("partner", put, each=False)
-
-    def close(self) -> None:
-        pass
 
 
 def listener(port: int) -> int | None:

@@ -6,20 +6,20 @@ from typing import Any
 import psutil
 
 from harness.host.system_files import text_of
-from harness.sampling.sources import Put
+from harness.sampling.sources import Put, Source
 
 _RAPL = Path("/sys/class/powercap")
 _BUSY = ("user", "nice", "system", "irq", "softirq", "steal")  # guest time is inside user
 _DEVICES_EVERY = 4  # reads between two looks at disks and network, which cost more
 
 
-class System:
+class System(Source):
     """Puts counters as they stand; rates are computed where they are read."""
 
     def __init__(self, period_s: float, powercap: Path = _RAPL, *, energy: bool = True) -> None:
         self.period_s = period_s
-        self.missing: dict[str, str] = {}
-        self.about: dict[str, object] = {"cpus": psutil.cpu_count()}
+        self.missing = {}
+        self.about = {"cpus": psutil.cpu_count()}
         self._powercap, self._energy = powercap, energy
         self._packages: list[Package] = []
         self._reads = 0
@@ -58,9 +58,6 @@ class System:
         if network is not None:
             put("host.net_received_bytes", network.bytes_recv)
             put("host.net_sent_bytes", network.bytes_sent)
-
-    def close(self) -> None:
-        pass
 
 
 def busy_s(times: Any) -> float:
