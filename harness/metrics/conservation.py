@@ -46,13 +46,20 @@ NO_SCHEDULE = "when requests were to leave is not known"
 
 def hint(law: Law, facts: CellFacts) -> str:
     if law.law in _COUNTED.values() and known(facts.roles) is not None:
+        others = "" if counts_fewer(law) else "other clients used these engines meanwhile, or "
         return (
-            "other clients used these engines meanwhile, or a role of --metrics-url is wrong: prompts are "
-            "counted at prefill engines, answers at decode engines"
+            f"{others}a role of --metrics-url is wrong: prompts are counted at prefill engines, answers at "
+            "decode engines"
         )
     if law.law in (_ENGINE, *_COUNTED.values()):
         return "other clients used this engine meanwhile, or one of the two counts is wrong"
     return "a record or a figure of this cell is wrong: measure it again, and report it"
+
+
+def counts_fewer(law: Law) -> bool:
+    """Whether engines counted fewer tokens than answers report, which no other client can cause."""
+    counted, reported = law.measured, law.expected
+    return law.law in _COUNTED.values() and counted is not None and counted < (reported or 0)
 
 
 def compute(cell: CellView) -> Figures:

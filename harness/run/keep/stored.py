@@ -8,6 +8,7 @@ from typing import Self
 
 from harness.doctor.result import advice
 from harness.errors import DamagedError, StorageError
+from harness.metrics.conservation import counts_fewer
 from harness.metrics.pooled import Samples, samples
 from harness.model import CellFacts, CellResult, Failure, IssueCode, LoadPoint, Summary, known
 from harness.plan import highest_load, slots_of
@@ -204,10 +205,13 @@ class Stored:
 def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:
     """Moves the files of a spoiled cell, warns, and returns why it is to be measured again.
 
-    None: the cell stays, because the engine is at fault or it was measured again `_MOST_AGAIN` times.
+    None: the cell stays, because the engine is at fault, a role was given to the wrong engine, or it was
+    measured again `_MOST_AGAIN` times.
     """
     name, reason = cell.cell, blame(cell.validity)
     if reason is None or reason[0] not in ("client", "machine"):
+        return None
+    if reason[1] == IssueCode.DOES_NOT_ADD_UP and cell.roles and any(map(counts_fewer, cell.conservation)):
         return None
     if folder.times_set_aside(name, whole=True) >= _MOST_AGAIN:
         return None

@@ -149,7 +149,7 @@ def test_what_two_replicas_count_under_the_names_of_roles_is_put_down_to_the_rol
     reasons = judge(Evidence(RequestView(given.records), given.facts, laws=laws(given))).reasons
     hints = [reason.hint for reason in reasons if reason.code == "does-not-add-up"]
     assert len(hints) == 2
-    assert all("a role of --metrics-url is wrong" in hint for hint in hints)
+    assert all(hint.startswith("a role of --metrics-url is wrong") for hint in hints)
 
 
 def test_a_million_tokens_and_more_are_plain_numbers():

@@ -2,8 +2,10 @@
 
 import pytest
 
+from harness.metrics.conservation import _COUNTED
 from harness.run.keep.stored import set_aside
 from harness.store import RunFolder
+from tests.factories.documents import changed
 from tests.factories.summaries import cell, verdict
 
 
@@ -53,6 +55,17 @@ def test_what_is_not_the_clients_doing_stays(folder, code):
     made = measured(folder, code)
     assert set_aside(folder, Warnings(), made) is None
     assert folder.cells() == [made.cell]
+
+
+@pytest.mark.parametrize(
+    ("counted", "roles", "stays"),
+    [(80, {"of": {}}, True), (240, {"of": {}}, False), (80, None, False)],
+    ids=["fewer", "more", "no roles"],
+)
+def test_engines_of_the_wrong_role_count_too_few_however_often_they_are_asked(folder, counted, roles, stays):
+    law = {"law": _COUNTED["output_tokens"], "measured": counted, "expected": 160, "holds": False}
+    made = changed(measured(folder, "does-not-add-up"), conservation=[law], roles=roles)
+    assert (set_aside(folder, Warnings(), made) is None) == stays
 
 
 def test_a_valid_cell_stays(folder):
