@@ -66,7 +66,7 @@ class Search:
             gains = [(self._gain(rival, own, share), index) for index, rival in enumerate(rivals)]
             ranked = [(gain, index) for gain, index in sorted(gains, reverse=True) if gain > 0]
             first = rivals[ranked[0][1]] if ranked and ranked[0][0] > LEAST_GAIN else best
-            if gains and not self._complete(rivals, share):
+            if not all((_key(rival), share) in self._known for rival in rivals):  # the time ended before
                 self.unfinished = self.unfinished or (first if first != best else None)
                 break
             leader = first
@@ -74,10 +74,6 @@ class Search:
             if not rivals:
                 break
         return leader
-
-    def _complete(self, rivals: Sequence[Values], share: float) -> bool:
-        """Whether the time was enough to try them all."""
-        return all((_key(rival), share) in self._known for rival in rivals)
 
     def _gain(self, rival: Values, own: float, share: float) -> float:
         """Share by which it is better; below 0 where it has no figure."""

@@ -1,6 +1,7 @@
 """Replicas: whether several URLs of one model served alike."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,6 @@ from harness.records.layout import Outcome
 from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, chance_ms, finite
 from harness.validity.requests import MAX_FAILED_SHARE
 from harness.validity.rule import Evidence, Rule, Violation
-
-
-def _ttft_ms(view: RequestView) -> Floats:
-    return of_metric(view, "ttft_service_ms")
 
 
 def _service_ms(view: RequestView) -> Floats:
@@ -42,7 +39,7 @@ class _Latency(NamedTuple):
 
 # Another route, or a neighbour on the machine, adds more to a first token, and so to E2E, than to gaps.
 _LATENCIES = (
-    _Latency("TTFT", _ttft_ms, 0.25, 1.0),
+    _Latency("TTFT", partial(of_metric, name="ttft_service_ms"), 0.25, 1.0),
     _Latency("TPOT", tpot_ms, 0.1, 0.1),
     _Latency("E2E", _service_ms, 0.25, 1.0, of_length=True),
 )

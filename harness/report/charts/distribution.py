@@ -26,7 +26,10 @@ def distributions(
 ) -> Iterator[Chart]:
     """One per metric and load; those of a metric share their axes, so that loads can be compared by eye."""
     for name in DISTRIBUTED:
-        found = [(group, _by_label(group, samples, name)) for group in groups]
+        found = [
+            (group, {row.label: values for row in group.rows if (values := _values(row, samples, name))})
+            for group in groups
+        ]
         measured = [(group, by_label) for group, by_label in found if by_label]
         if measured:
             everything = [
@@ -65,12 +68,8 @@ def _chart(
     )
 
 
-def _by_label(group: Group, samples: Mapping[str, Samples], metric: str) -> dict[str, list[Floats]]:
-    """Arrays of each backend with a valid value, one per repeat."""
-    return {row.label: values for row in group.rows if (values := _values(row, samples, metric))}
-
-
 def _values(row: Row, samples: Mapping[str, Samples], metric: str) -> list[Floats]:
+    """Arrays of the repeats that have a valid value."""
     arrays: list[Floats] = [
         samples[cell.cell].latencies[metric] for cell in row.usable if cell.cell in samples
     ]
@@ -101,10 +100,9 @@ def _axis(title: str, everything: Iterable[Floats]) -> Axis:
 
 def _description(metric: Metric, rows: Sequence[Row]) -> str:
     """Has the medians of the table, which failed requests may withhold."""
-    parts = [f"{plain(row.label, 40)}: median {_median(row, f'{metric.name}.p50')}" for row in rows]
+    medians = [(row.label, row.middle(f"{metric.name}.p50")) for row in rows]
+    parts = [
+        f"{plain(label, 40)}: median {NOT_KNOWN if middle is None else f'{number(middle)} ms'}"
+        for label, middle in medians
+    ]
     return f"Cumulative distribution, one curve per backend. {'; '.join(parts)}."
-
-
-def _median(row: Row, path: str) -> str:
-    middle = row.middle(path)
-    return NOT_KNOWN if middle is None else f"{number(middle)} ms"

@@ -8,7 +8,6 @@ from statistics import median
 
 from harness.model import Knee, LoadPoint
 from harness.model.measures import Measure, charted, measure
-from harness.model.metric import Charts
 from harness.model.numbers import as_given, number
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
@@ -79,8 +78,9 @@ def _chart(
     where = point_words(groups[0].point) if single else f"against {AXES[kind]}"
     drawn = _rows(points, ideal, shown, order) if single else _lines(points, ideal, shown, groups, order)
     x, y, lines = drawn
+    statistic = "" if shown.statistic in ("", "p50") else f"-{shown.statistic}"
     yield Chart(
-        name=f"{_stem(charts, shown.statistic)}-load-{kind}",
+        name=f"{charts.stem}{statistic}-load-{kind}",
         family="load",
         option=shown.name,
         title=f"{shown.heading}{', ' if single else ' '}{where}",
@@ -93,11 +93,6 @@ def _chart(
         drawn=kinds_words(value for by_load in points.values() for value in by_load.values()),
         paper=shown.statistic in charts.papers,
     )
-
-
-def _stem(charts: Charts, statistic: str) -> str:
-    """The name of the file: that of the median or, without statistics, of the metric."""
-    return charts.stem if statistic in ("", "p50") else f"{charts.stem}-{statistic}"
 
 
 def _lines(

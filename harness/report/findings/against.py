@@ -109,7 +109,9 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
     if not pair.findings:
         yield "not comparable", plain(f"{new} shares no load with {other}.")
     for word in _ORDER:
-        mine = [finding for finding in pair.findings if finding.verdict == word and _is_said(finding)]
+        mine = [finding for finding in pair.findings if finding.verdict == word]
+        if word not in ("slower", "faster"):
+            mine = [finding for finding in mine if finding.primary]
         if not mine:
             continue
         parts = listing([_part(finding, _unit(pair)) for finding in mine])
@@ -123,10 +125,6 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
             "not comparable": f"{new} cannot be compared with {other}: {_obstacles(pair, mine)}.",
         }[word]
         yield word, plain(text, 1000)
-
-
-def _is_said(figure: ComparedFigure) -> bool:
-    return figure.primary or figure.verdict in ("slower", "faster")
 
 
 def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:

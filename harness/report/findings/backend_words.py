@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.model import CellResult, Summary
+from harness.model import Summary
 from harness.report.findings.notes import odd_tracks, simulated
 from harness.report.view import first_cells, labels
 from harness.report.wording import listing, plain, short_names
@@ -32,14 +32,11 @@ def engine_words(summary: Summary) -> dict[str, str]:
     for label, cell in first_cells(summary).items():
         mine = (other.engine_version for other in summary.cells if other.label == label)
         versions = listing(list(dict.fromkeys(version or "version not reported" for version in mine)))
+        division = f", division {cell.division}" if cell.division in ("tuned", "custom") else ""
         words[label] = plain(f"{cell.title or cell.backend} {versions}, "
                              f"{cell.track or 'weights not reported'}, "
-                             f"launch {cell.launch}{_division(cell)}")  # fmt: skip
+                             f"launch {cell.launch}{division}")  # fmt: skip
     return words
-
-
-def _division(cell: CellResult) -> str:
-    return f", division {cell.division}" if cell.division in ("tuned", "custom") else ""
 
 
 def caveats(summary: Summary) -> Iterator[str]:

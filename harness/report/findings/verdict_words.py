@@ -42,13 +42,10 @@ def decided(summary: Summary) -> bool:
 def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
     """Lines by load point whose pairs say anything about this metric; several if weights are shared."""
     rankings = [entry for entry in summary.rankings if entry.metric == metric]
-    decided_loads = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
+    mine = [entry for entry in summary.comparison if entry.metric == metric]
+    # Failed runs count: they are reported as well.
+    decided_loads = {entry.load for entry in mine if entry.verdict in DECIDED or any(entry.failed)}
     return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in decided_loads]
-
-
-def _says(entry: PairVerdict) -> bool:
-    """Failed runs count: they are reported as well."""
-    return entry.verdict in DECIDED or any(entry.failed)
 
 
 def findings(summary: Summary, point: LoadPoint) -> list[Finding]:

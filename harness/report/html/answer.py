@@ -95,18 +95,16 @@ def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     rows = []
     for group, mine in zip(load_groups, claims, strict=True):
         rankings = {waited(measure(ranking.metric)): ranking for ranking in orders(summary, group)}
-        cells = {name: _state(ranking) for name, ranking in rankings.items()}
+        cells = {
+            name: listing(list(dict.fromkeys(pair.state for pair in ranking.pairs)))
+            for name, ranking in rankings.items()
+        }
         cells |= {name: _claim(source, rankings[name], text) for name, text in mine.items()}
         head = _load_in_doubt(group, rankings.values())
         rows.append([head, *(cells.get(name, "") for name in names)])
     over = f"{confidence(summary)} intervals of the geometric mean"
     caption = f"Who is ahead, by {over} (colour: separated from all others)"
     yield table(caption, ["load", *names], rows, class_="claims-by-load")
-
-
-def _state(ranking: Order) -> str:
-    """`undecided` if no pair has an interval."""
-    return listing(list(dict.fromkeys(pair.state for pair in ranking.pairs)))
 
 
 def _claim(source: Source, ranking: Order, text: str) -> Html:

@@ -13,7 +13,10 @@ from harness.report.wording import plain
 def next_steps(source: Source) -> Iterator[Html]:
     if not source.summary.cells:
         return
-    lines = [join([f"{step.why}: ", _do(step.do)]) for step in conclude(source.summary).next_steps]
+    lines = []
+    for step in conclude(source.summary).next_steps:
+        is_command = step.do.startswith(("bench ", AGAIN, AGAIN_BY_URL))
+        lines.append(join([f"{step.why}: ", tag("code", step.do) if is_command else step.do]))
     yield tag("div", tag("h3", "What to run next"), items(lines), class_="small")
 
 
@@ -22,7 +25,3 @@ def own_command(source: Source) -> Iterator[Html]:
     if command and source.summary.cells:
         shown = tag("code", plain(shlex.join(command), 400))
         yield tag("p", "This run: ", shown, class_="command")
-
-
-def _do(step: str) -> str:
-    return tag("code", step) if step.startswith(("bench ", AGAIN, AGAIN_BY_URL)) else step

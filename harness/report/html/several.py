@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from msgspec.structs import replace as changed
 
-from harness.model import ComparedFigure, ComparedPair, HistoryEntry, LoadPoint, RunComparison, Summary
+from harness.model import ComparedFigure, ComparedPair, LoadPoint, RunComparison, Summary
 from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.charts import Chart, charts
@@ -36,7 +36,7 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     drawn = [replace(chart, paper=False) for chart in charts(found.whole, {})]  # no pictures lie next to it
     source = Source(found.whole, None, {}, drawn, (), {}, {}, ())
     title = f"{found.whole.scenario}: {counted(len(runs), 'run')} compared"
-    history = series(_history(runs))
+    history = series([entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)])
     content = tag(
         "main",
         _answer(source, runs, found, document, history),
@@ -109,10 +109,6 @@ def _course(found: Several, history: Sequence[Series]) -> Chart | None:
     wanted = [entry for entry in history if entry.metric == found.whole.verdict_rules.primary]
     most = max(wanted, key=lambda entry: (entry.label == wanted[0].label, entry.load), default=None)
     return course(most) if most else None
-
-
-def _history(runs: Sequence[Run]) -> list[HistoryEntry]:
-    return [entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)]
 
 
 def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:

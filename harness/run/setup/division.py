@@ -27,12 +27,9 @@ def division(prepared: Prepared, backend: BackendPlan) -> Division | None:
     if ref.tuned is not None:
         return "tuned"
     variant = ref.definition.variants.get(ref.variant or "")
-    return "custom" if variant and _changes_settings(variant) else "default"
-
-
-def _changes_settings(variant: Variant) -> bool:
-    """Whether the variant does more than name other weights."""
-    return dataclasses.replace(variant, track="") != Variant(description=variant.description)
+    if variant is None or dataclasses.replace(variant, track="") == Variant(description=variant.description):
+        return "default"  # at most it names other weights
+    return "custom"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ from harness.untrusted import LIMIT
 from harness.workload.prompts.content import pieces_of
 from harness.workload.traces import Dataset, Trace
 
+_RESTARTED = "; again for every cell, since it has no cache reset"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendPlan:
@@ -146,7 +148,7 @@ def prepare(options: RunOptions) -> Prepared:
         BackendPlan(
             label=label,
             ref=ref,
-            launch=_with_restarts(launch) if each else launch,
+            launch=replace(launch, why=f"{launch.why}{_RESTARTED}") if each else launch,
             track=track_of(ref, launch, model_name, model),
             engine_values=own,
             between=how,
@@ -241,10 +243,6 @@ def _blocks(
         return make_plan(labels, scenario.load, repeats)
     starts = 1 if paired.attached else repeats // paired.blocks
     return make_paired_plan(labels, scenario.load, starts, repeats // starts)
-
-
-def _with_restarts(launch: LaunchChoice) -> LaunchChoice:
-    return replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
 
 
 def _starts_for_each_cell(scenario: Scenario, backend: ChosenBackend) -> bool:
