@@ -33,6 +33,11 @@ def _think_time(cell: CellResult) -> str | None:
     return None if seconds is None else f"{seconds:g} s"
 
 
+def _abandonment(cell: CellResult) -> str | None:
+    users = known(cell.load.abandonment)
+    return None if users is None else f"{users.share:g} after {users.after_s:g} s"
+
+
 def _course(cell: CellResult) -> str | None:
     """`10 s 1× to 2×, …`, `constant`."""
     stretches = known(cell.load.profile)
@@ -84,6 +89,8 @@ _WORK = (
         scenario=("load.profile",)),
     Key("think-time", "think time", "refuses", "refuses", "Fewer requests are in flight while slots wait.",
         "work", cell=_think_time, scenario=("load.think_time_s",)),
+    Key("abandonment", "users who hang up", "refuses", "refuses", "It is another load.", "work",
+        cell=_abandonment, scenario=("load.abandon_share", "load.abandon_after_s")),
     Key("start", "start of the slots", "refuses", "refuses", "Slots that begin together send bursts.", "work",
         cell=lambda cell: known(cell.load.start), scenario=("load.start",)),
     Key("in-flight", "requests in flight of a working set", "refuses", "refuses", "It is another load.",
@@ -378,8 +385,7 @@ _HOST = (
         manifest=(".engine.container.memory_bytes",)),
     Key("machine", "machine", "shown", "shown", "Two machines of one kind may differ.", "host",
         manifest=("host.hostname",)),
-    Key("kernel", "kernel", "shown", "shown", "Scheduler and network stack.", "host",
-        manifest=("host.kernel",)),
+    Key("kernel", "kernel", "shown", "shown", "Scheduler, network stack.", "host", manifest=("host.kernel",)),
     Key("gpu-driver", "GPU driver", "shown", "shown", "It compiles and schedules kernels.", "host",
         manifest=("host.gpu_driver",)),
     Key("governor", "CPU governor", "shown", "shown", "It sets the clock.", "host",

@@ -1,4 +1,10 @@
-"""Limits on the size of an answer: several times what engines send for what was asked."""
+"""Limits on the size of an answer, several times what engines send for what was asked, and on its time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.load.failures import HUNG_UP, LATE
+from harness.records.layout import UNKNOWN, Outcome
 
 HEAD_BYTES = 64 << 10  # of an answer's head, interim answers before it included
 EVENT_BYTES = 1 << 20  # of a stream that does not repeat its request
@@ -7,6 +13,21 @@ _TOKEN_BYTES = 4 << 10  # an event of one token has 200 to 600 bytes, with every
 _ITEM_BYTES = 256 << 10  # a vector of 4,096 numbers has 90 kB in JSON
 _ESCAPED = 3  # a letter of two bytes may come back as \u00e9
 USUAL_BYTES = 64 << 20  # of a job that names no limit
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    request_timeout_ns: int  # from the first send; before it, from waiting for a connection
+    drain_timeout_ns: int
+    answer_bytes: int = USUAL_BYTES
+    patience_ns: Sequence[int] = ()  # as in the job, by index; (): nobody hangs up
+
+    def after_send(self, index: int) -> tuple[int, tuple[Outcome, str]]:
+        """The ns from its first send in which a request must end, and how it ends if it does not."""
+        patience = self.patience_ns[index] if self.patience_ns else UNKNOWN
+        if UNKNOWN < patience < self.request_timeout_ns:
+            return patience, (Outcome.ABANDONED, HUNG_UP)
+        return self.request_timeout_ns, (Outcome.TIMEOUT, LATE)
 
 
 def answer_bytes(max_tokens: int, items: int = 0, echoed_bytes: int = 0) -> int:

@@ -10,20 +10,20 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
 from harness.host.tls import Secure
 from harness.load.balance import Balancer
-from harness.load.bounds import USUAL_BYTES
+from harness.load.bounds import Limits
 from harness.load.connection import Connection, failure_of, transmit, transmit_rest, unopened
 from harness.load.connection_pool import ConnectionPool
-from harness.load.dispatcher import Dispatcher
+from harness.load.dispatcher import NEVER, Dispatcher
 from harness.load.failures import (
     AT_CAP,
     CLOSED_AFTER_SEND,
     CLOSED_EARLY,
     DRAIN_OVER,
-    LATE,
     NEVER_SENT,
     NO_CONNECTION,
     STOPPED,
@@ -42,13 +42,6 @@ _SENDS = 16  # requests between two looks at the sockets
 _READ_BYTES = 65536
 _BACKLOG_BYTES = 64 << 20  # of finished answers kept for an idle moment
 _MILLISECOND_NS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    request_timeout_ns: int
-    drain_timeout_ns: int
-    answer_bytes: int = USUAL_BYTES
 
 
 @dataclass(slots=True)
@@ -83,6 +76,7 @@ class EventLoop:
         self._finished: deque[Exchange] = deque()
         self._finished_bytes = 0
         self._tick = 0
+        self._hang_ups = [NEVER]  # heap of the times when users do; most answers have come before
         self._last_begun = 0  # monotonic ns, when a connection was last opened for a request, or one sent
         self._buffer = bytearray(_READ_BYTES)
 
@@ -111,12 +105,15 @@ class EventLoop:
                 self._end_overdue(now)
                 if stopped := chore():
                     break
+            if self._hang_ups[0] <= now:
+                self._end_overdue(now)
             self._send_due(now)
             if not dispatcher.has_more(now, counters.in_flight) and (
                 not counters.in_flight or now > self._last_begun + self._limits.drain_timeout_ns
             ):
                 break
-            self._read(self._wait(now, min(next_chore, dispatcher.next_due(now, counters.in_flight))))
+            due = dispatcher.next_due(now, counters.in_flight)
+            self._read(self._wait(now, min(next_chore, due, self._hang_ups[0])))
         self._end_all(time.monotonic_ns(), stopped=stopped)
         return stopped
 
@@ -199,9 +196,13 @@ class EventLoop:
         self._set_deadline(connection, exchange)
 
     def _set_deadline(self, connection: Connection, exchange: Exchange) -> None:
-        begun = connection.opened if exchange.sent == UNKNOWN else exchange.sent
+        begun, limit = connection.opened, self._limits.request_timeout_ns
+        if exchange.sent != UNKNOWN:
+            begun, (limit, _) = exchange.sent, self._limits.after_send(exchange.index)
         self._last_begun = max(self._last_begun, begun)  # one that is sent again began before
-        connection.deadline = begun + self._limits.request_timeout_ns
+        connection.deadline = begun + limit
+        if limit != self._limits.request_timeout_ns:
+            heappush(self._hang_ups, connection.deadline)
 
     def _transmit(self, connection: Connection, exchange: Exchange) -> None:
         head, body = self._wires[exchange.replica].request(exchange.index)
@@ -281,7 +282,7 @@ class EventLoop:
         elif not answer.complete:
             self._finish(connection, Outcome.MALFORMED, answer.problem, end)
         elif end > connection.deadline:
-            self._finish(connection, Outcome.TIMEOUT, LATE, end)
+            self._finish(connection, *self._limits.after_send(connection.exchange.index)[1], end)
         else:
             self._finish(connection, None, "", end)
 
@@ -369,16 +370,15 @@ class EventLoop:
         self._finalize(exchange)
 
     def _end_overdue(self, now: int) -> None:
+        while self._hang_ups[0] <= now:
+            heappop(self._hang_ups)
         for connection in self._pool.busy():
-            if connection.deadline > now:
-                continue
-            assert connection.exchange is not None
-            self._finish(
-                connection,
-                Outcome.TIMEOUT,
-                NO_CONNECTION if connection.exchange.sent == UNKNOWN else LATE,
-                now,
-            )
+            if connection.deadline <= now:
+                exchange = connection.exchange
+                assert exchange is not None
+                _, late = self._limits.after_send(exchange.index)
+                ended = (Outcome.TIMEOUT, NO_CONNECTION) if exchange.sent == UNKNOWN else late
+                self._finish(connection, *ended, now)
 
     def _end_all(self, now: int, *, stopped: bool) -> None:
         """Awaits what is still open when the window closes; cancels it only if a person stops the run."""

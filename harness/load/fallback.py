@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 import uvloop
 
 from harness.load.balance import balancer_of
+from harness.load.bounds import Limits
 from harness.load.carrier import Carrier, RequestError, UnreadError
 from harness.load.connection import failure_of
 from harness.load.dispatcher import Dispatcher
-from harness.load.event_loop import CHORE_NS, Counters, Limits
-from harness.load.failures import AT_CAP, DRAIN_OVER, LATE, NEVER_SENT, NO_CONNECTION, STOPPED
+from harness.load.event_loop import CHORE_NS, Counters
+from harness.load.failures import AT_CAP, DRAIN_OVER, NEVER_SENT, NO_CONNECTION, STOPPED
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
@@ -143,14 +144,14 @@ class FallbackLoop:
         """Carries one request to its end, however it ends. One deadline covers head, body, trailer and
         close.
         """
-        limit_s = self._limits.request_timeout_ns / 1e9
-        deadline = asyncio.timeout(limit_s)
+        limit_ns, late = self._limits.after_send(exchange.index)
+        deadline = asyncio.timeout(self._limits.request_timeout_ns / 1e9)
 
         def on_send() -> None:
             exchange.attempts += 1
             if exchange.sent == UNKNOWN:
                 exchange.sent = time.monotonic_ns()
-                deadline.reschedule(asyncio.get_running_loop().time() + limit_s)
+                deadline.reschedule(asyncio.get_running_loop().time() + limit_ns / 1e9)
 
         try:
             async with deadline:
@@ -163,8 +164,8 @@ class FallbackLoop:
         except Exception as error:  # it ends this answer, and no other
             exchange.failure, exchange.error = _unforeseen(error)
             if deadline.expired():
-                exchange.failure = Outcome.TIMEOUT
-                exchange.error = NO_CONNECTION if exchange.sent == UNKNOWN else LATE
+                ended = (Outcome.TIMEOUT, NO_CONNECTION) if exchange.sent == UNKNOWN else late
+                exchange.failure, exchange.error = ended
         answer = exchange.answer
         assert answer is not None
         if answer.oversized:

@@ -17,7 +17,7 @@ from harness.load.sse import Parsed, parse_answer
 from harness.load.stamps import bounded
 from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
-from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, Phase
+from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome
 from harness.untrusted import Secrets, one_line
 
 ERROR_CHARS = 300
@@ -76,7 +76,7 @@ class Finalizer:
     t0: int
     resolve: Callable[[Sequence[Any]], NDArray[np.int64]]  # stamps as the loop took them to CLOCK_MONOTONIC
     secrets: Secrets
-    warmup_requests: int
+    phases: NDArray[np.uint8]  # of each request of this worker's share
     worker: int
     closed_loop: bool
     promised: Promised
@@ -144,7 +144,7 @@ class Finalizer:
         return {
             "seq": exchange.seq,
             "worker": self.worker,
-            "phase": Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
+            "phase": int(self.phases[exchange.index]),
             "outcome": outcome,
             "http_status": status or UNKNOWN,
             "intended_ns": exchange.intended - self.t0,

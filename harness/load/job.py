@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from harness.apis import ApiName
 from harness.host.access import Access
 from harness.load.bounds import USUAL_BYTES
-from harness.records.layout import Records
+from harness.records.layout import UNKNOWN, Phase, Records
 
 if TYPE_CHECKING:
     from harness.model import ClientStats  # which a load worker would load for nothing
@@ -97,6 +97,8 @@ class LoadJob:
     schedule: ClosedLoop | OpenLoop
     sessions: Sessions | None = None  # None: no request waits for another's answer
     warmup_requests: int = 0  # the first so many are tagged Phase.WARMUP
+    # Of each request, from its first send until its user hangs up; UNKNOWN: never. Others are IMPATIENT.
+    patience_ns: NDArray[np.int64] | None = None  # None: nobody hangs up
     duration_s: float | None = None  # no new request after this; those in flight drain
     request_timeout_s: float = (
         300.0  # from the first send (before it: from waiting for a connection) to the end
@@ -117,6 +119,13 @@ class LoadJob:
     @property
     def urls(self) -> tuple[str, ...]:
         return (self.url, *self.other_urls)
+
+    def phases(self, seqs: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """The phase of each request. `seqs`: their numbers in the cell."""
+        phases = np.where(seqs < self.warmup_requests, Phase.WARMUP, Phase.MEASURE).astype(np.uint8)
+        if self.patience_ns is not None:
+            phases[self.patience_ns != UNKNOWN] = Phase.IMPATIENT
+        return phases
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from harness.load.spill import merge
 from harness.load.transport import choose_transport
 from harness.load.worker import Share
 from harness.load.worker_pool import LocalWorkerPool, Worker, WorkerPool
-from harness.records.layout import Outcome, Phase, empty_requests
+from harness.records.layout import Outcome, empty_requests
 
 _LISTEN_S = 0.1
 _STOP_GRACE_S = 10.0
@@ -109,7 +109,7 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
     rows = empty_requests(len(seqs))
     rows["seq"] = seqs
     rows["worker"] = worker.share.worker
-    rows["phase"] = np.where(seqs < job.warmup_requests, Phase.WARMUP, Phase.MEASURE)
+    rows["phase"] = worker.share.job.phases(seqs)
     rows["outcome"] = Outcome.LOST
     rows["end_ns"] = lost_at - t0
     if isinstance(schedule, OpenLoop) and worker.share.job.sessions is None:

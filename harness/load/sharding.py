@@ -79,4 +79,5 @@ def _only(job: LoadJob, mine: NDArray[np.int32]) -> LoadJob:
         sessions=sessions and sessions.only(mine),
         replicas=None if job.replicas is None else job.replicas[mine],
         items=None if job.items is None else job.items[mine],
+        patience_ns=None if job.patience_ns is None else job.patience_ns[mine],
     )

@@ -26,6 +26,7 @@ from harness.host import descriptors
 from harness.host.heartbeat import Heartbeat, suspended_ns
 from harness.host.helper_process import in_words, open_descriptors, peak_rss_bytes, set_up
 from harness.load.balance import balancer_of
+from harness.load.bounds import Limits
 from harness.load.connection_pool import ConnectionPool
 from harness.load.dispatcher import (
     NEVER,
@@ -34,7 +35,7 @@ from harness.load.dispatcher import (
     OpenLoopDispatcher,
     SessionDispatcher,
 )
-from harness.load.event_loop import CHORE_NS, EventLoop, Limits
+from harness.load.event_loop import CHORE_NS, EventLoop
 from harness.load.finalize import Exchange, Finalized, Finalizer
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.poller import PortablePoller
@@ -118,8 +119,8 @@ class Tally:
     def finalize(self, exchange: Exchange) -> Finalized:
         finalized = self._read(exchange)
         self._spill.add(finalized)
-        self.done += finalized.outcome is Outcome.OK
-        self.failed += finalized.outcome not in (Outcome.OK, Outcome.CANCELLED)
+        self.done += finalized.outcome in (Outcome.OK, Outcome.ABANDONED)
+        self.failed += finalized.outcome not in (Outcome.OK, Outcome.ABANDONED, Outcome.CANCELLED)
         self.clamped += finalized.clamped
         self.items += finalized.items
         stamps = finalized.generated_ns
@@ -154,7 +155,12 @@ class Tally:
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     job = share.job
     clock = StampClock() if share.transport is Transport.KERNEL_STAMPS else None
-    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9), job.answer_bytes)
+    limits = Limits(
+        int(job.request_timeout_s * 1e9),
+        int(job.drain_timeout_s * 1e9),
+        job.answer_bytes,
+        () if job.patience_ns is None else job.patience_ns.tolist(),
+    )
     notes = [_allow(_connections_wanted(job))]
     chats = job.sessions if job.sessions is not None and not job.sessions.after else None
     turns = TurnBodies(job.bodies, chats, APIS[job.api]) if chats is not None else None
@@ -168,7 +174,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         t0,
         stamps_to_times,
         Secrets(tuple(secret for url in job.urls for secret in secrets(url, job.access))),
-        job.warmup_requests,
+        job.phases(share.seqs),
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),
         promised=job.promised,

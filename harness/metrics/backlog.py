@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.metrics.view import RequestView
 from harness.model import Backlog, Load
-from harness.records.layout import UNKNOWN, Outcome
+from harness.records.layout import UNKNOWN, Outcome, Phase
 
 MOST_SETTLING = 0.25  # of the window
 
@@ -27,7 +27,8 @@ def backlog(view: RequestView, load: Load) -> Backlog | None:
     begin, end = int(due.min()), int(due.max())
     if end == begin:
         return None
-    rows = requests[(requests["start_ns"] != UNKNOWN) & (requests["outcome"] != Outcome.CANCELLED)]
+    stays = (requests["outcome"] != Outcome.CANCELLED) & (requests["phase"] != Phase.IMPATIENT)
+    rows = requests[stays & (requests["start_ns"] != UNKNOWN)]
     starts = rows["start_ns"]
     left = np.where(rows["end_ns"] == UNKNOWN, starts, rows["end_ns"])
     early = starts <= begin + MOST_SETTLING * (end - begin)

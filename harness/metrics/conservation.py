@@ -179,7 +179,7 @@ def _engine_in_flight(cell: Cell) -> Law:
     if theirs > ours + tolerance:
         sent = cell.records.requests[in_flight.held(cell.records.requests)]
         early = sent[sent["end_ns"] < window.end_ns]
-        given_up = np.isin(early["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED)).any()
+        given_up = np.isin(early["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED, Outcome.ABANDONED)).any()
         if given_up or _shares_an_address(cell.facts):
             return Law(_ENGINE, theirs, ours, tolerance, None, _GIVEN_UP if given_up else _SHARED)
     return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)

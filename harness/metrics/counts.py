@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import bundling, latency, sample_size
 from harness.metrics.view import CellView, Figures, RequestView, Rows
-from harness.model import CellFacts, OutputTokens, Requests, TemplateTokens
+from harness.model import UNSET, CellFacts, OutputTokens, Requests, TemplateTokens
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 
@@ -28,18 +28,20 @@ def requests_of(cell: CellView) -> Requests:
 
 
 def requests(every: Rows, facts: CellFacts) -> Requests:
-    """Counts the measured phase; warm-up requests are counted apart."""
-    rows = every[every["phase"] == Phase.MEASURE]
+    """Counts the measured phase with its impatient users; warm-up requests are counted apart."""
+    rows = every[every["phase"] != Phase.WARMUP]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
+    impatient = int(np.count_nonzero(rows["phase"] == Phase.IMPATIENT))
     return Requests(
         planned=facts.planned,
         unsent=facts.unsent,
         sent=int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
         ok=ok,
-        failed=len(rows) - ok - dropped - cancelled,
+        failed=len(rows) - ok - dropped - cancelled - outcomes["abandoned"],
         dropped=dropped,
         cancelled=cancelled,
+        impatient=impatient or UNSET,
         resent=_resent(rows),
         warmup=int(np.count_nonzero(every["phase"] == Phase.WARMUP)),
         outcomes={name: count for name, count in outcomes.items() if count},

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from harness.metrics import (
+    abandonment,
     adapters,
     audio,
     cache_hits,
@@ -49,6 +50,7 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
     images.compute,
     audio.compute,
     roles.compute,
+    abandonment.compute,
     conservation.compute,
 )
 

@@ -206,7 +206,7 @@ def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
 
 def _ended_by_engine(requests: Rows) -> Mask:
     """Requests whose end is something that the engine sent, an error included."""
-    ours = np.isin(requests["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED, Outcome.LOST))
+    ours = np.isin(requests["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED, Outcome.ABANDONED, Outcome.LOST))
     mask: Mask = (requests["outcome"] == Outcome.OK) | ((requests["http_status"] != UNKNOWN) & ~ours)
     return mask
 

@@ -59,7 +59,8 @@ def cell_state(
         share = _busy_share(rows, load.slots, requested, not_before_ns)
         return _closed(share, "slots hold a request")
     # A server that does not take a schema refuses it at any pace.
-    return _open(rows[(rows["intended_ns"] != UNKNOWN) & ~form_refused(rows, requested)])
+    stays = rows["phase"] != Phase.IMPATIENT
+    return _open(rows[stays & (rows["intended_ns"] != UNKNOWN) & ~form_refused(rows, requested)])
 
 
 def _closed(share: float, what: str) -> CellState:

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loading = "seconds of model loading; refuses or answers 503, as the engine does"
     _amount(group, "--loading-s", "S", loading)
     _count(group, "--max-running", "requests served at once; others wait (default: no limit)")
+    _switch(group, "--finishes-abandoned", "generate on for clients that have left")
     _switch(group, "--interrupts", "end running streams when a new request comes")
     group.add_argument(
         "--no-kept-turns",

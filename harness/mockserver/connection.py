@@ -47,6 +47,7 @@ class Connection:
         ledger: Ledger,
         handle: Callable[["Connection", Request], None],
         tls: Secure | None = None,
+        finishes_abandoned: bool = False,
     ) -> None:
         self.received_ns = 0  # of the last bytes, by the kernel's stamp where it gives one
         self.read_ns = 0
@@ -58,6 +59,7 @@ class Connection:
         self._buffer = bytearray()
         self._busy = False  # a request is being answered; what follows it waits in the buffer
         self._closed = False
+        self._finishes_abandoned = finishes_abandoned
         self._writes: Iterator[Write] = iter(())
         self._write = Write(0, b"")
         self._unsent = b""
@@ -146,13 +148,13 @@ class Connection:
         self._loop.at(max(self._start_ns + self._write.due_ns, now_ns), self._step)
 
     def _step(self) -> None:
-        if self._closed:
+        if self._closed and not (self._finishes_abandoned and self._record):
             return
         write = self._write
         data = write.data if self._tls is None else self._tls.seal(write.data)
         now_ns = time.monotonic_ns()
         try:
-            sent = self._sock.send(data)
+            sent = len(data) if self._closed else self._sock.send(data)
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -219,7 +221,12 @@ class Connection:
             on_end(now_ns)
 
     def _close(self) -> None:
+        if self._closed:
+            return
         self._closed = True
         self._loop.forget(self._sock)
         self._sock.close()
-        self._end("aborted")
+        if self._finishes_abandoned and self._record and not self._unsent:
+            self._record.outcome = "aborted"
+        else:
+            self._end("aborted")

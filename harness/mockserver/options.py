@@ -40,6 +40,7 @@ class Options:
     chars_per_token: int = 4
     max_running: int | None = None
     interrupts: bool = False  # a new request ends those that run
+    finishes_abandoned: bool = False  # a client that leaves frees nothing
     keeps_turns: bool = (
         True  # where the dialect does: answers of /v1/responses, for requests that go on from them
     )

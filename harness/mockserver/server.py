@@ -140,7 +140,7 @@ class Server:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = Secure(self._tls, None) if self._tls else None
-            Connection(sock, self.loop, self.ledger, self._handle, tls)
+            Connection(sock, self.loop, self.ledger, self._handle, tls, self.options.finishes_abandoned)
 
     def _handle(self, connection: Connection, request: Request) -> None:
         data = self._refused(request)

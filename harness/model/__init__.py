@@ -131,7 +131,7 @@ from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
 from harness.model.identity import Identity
 from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode
-from harness.model.load import Load, LoadPoint, RateSegment, WorkingSet
+from harness.model.load import Abandonment, Load, LoadPoint, RateSegment, WorkingSet
 from harness.model.machine import (
     BusiestProcess,
     Cost,

@@ -30,9 +30,10 @@ class Requests(Record, frozen=True, kw_only=True):
     unsent: Annotated[int, doc("Requests that never became due, warm-up included.")]
     sent: Annotated[int, doc("Measured requests that were sent.")]
     ok: Annotated[int, doc("Measured requests that were answered in full.")]
-    failed: Annotated[int, doc("Measured requests that failed; dropped and cancelled ones count apart.")]
+    failed: Annotated[int, doc("Measured requests that failed; dropped, cancelled, abandoned apart.")]
     dropped: Annotated[int, doc("Measured requests due and never sent: at the in-flight cap, or at the end.")]
     cancelled: Annotated[int, doc("Measured requests that ended because a person stopped the run.")]
+    impatient: Annotated[int | UnsetType, doc("Requests whose users hang up; missing: nobody does.")] = UNSET
     resent: Annotated[int | None, doc("Requests sent more than once; null: attempts were not recorded.")] = (
         None
     )

@@ -53,6 +53,13 @@ class WorkingSet(Record, frozen=True, kw_only=True):
     rest_s: Annotated[int | float, doc("Pause without requests before the measured part.")]
 
 
+class Abandonment(Record, frozen=True, kw_only=True):
+    """Users who hang up, unless their answer ends before."""
+
+    share: Annotated[float, doc("Share of the requests, each drawn.")]
+    after_s: Annotated[float, doc("Time from the send until the user hangs up.")]
+
+
 class Load(Record, frozen=True, kw_only=True):
     """The load point, and how its requests arrive."""
 
@@ -72,6 +79,7 @@ class Load(Record, frozen=True, kw_only=True):
         str | UnsetType | None, doc("Treatment of requests over the cap of an open loop: wait or drop.")
     ] = UNSET
     think_time_s: Annotated[float | UnsetType, doc("Mean wait before a slot or a chat sends again.")] = UNSET
+    abandonment: Annotated[Abandonment | UnsetType, doc("Users who hang up; missing: nobody does.")] = UNSET
     start: Annotated[
         str | UnsetType | None,
         doc("How the slots of a closed loop began: spread or together; null: no slots."),

@@ -263,6 +263,22 @@ class Measured(Timed, frozen=True, kw_only=True):
             charts=Charts(stem="images"),
         ).meta,
     ] = None
+    tokens_after_hang_up: Annotated[
+        float | None,
+        Metric(
+            of_text=True,
+            family="price",
+            short="tokens after a hang-up",
+            title="Users who hang up",
+            own_unit="tok",
+            about="Output tokens that the engine generated after its user had hung up, by its counter: mean "
+            "of these requests.",
+            compared=False,  # it may be 0, which has no ratio
+            per_request=False,
+            columns=(Column(head=("after", "hang-up", "tok"), presence="where it applies"),),
+            charts=Charts(stem="hang-up"),
+        ).meta,
+    ] = None
     cost_per_million_output_tokens: Annotated[
         float | None,
         Metric(

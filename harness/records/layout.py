@@ -18,7 +18,7 @@ from harness.records.event_kind import EventKind as EventKind
 
 
 class Outcome(IntEnum):
-    """How a request ended. All but OK and CANCELLED are infinite latencies."""
+    """How a request ended. All but OK, CANCELLED and ABANDONED are infinite latencies."""
 
     OK = 0
     HTTP_ERROR = 1  # a status other than 2xx, redirects included
@@ -36,13 +36,15 @@ class Outcome(IntEnum):
     LOST = 13  # with a load worker that died
     OVERSIZED = 14  # the head, an event or the whole answer was longer than any engine makes them
     NO_SOCKET = 15  # never sent: the load generator's machine had no open file, port or memory for it
+    ABANDONED = 16  # its user hung up, as the scenario says; says nothing about the server
 
 
 class Phase(IntEnum):
-    """Phase of a cell that a request belongs to. Statistics are of MEASURE only."""
+    """What a request is for. Statistics are of MEASURE only."""
 
     WARMUP = 0
     MEASURE = 1
+    IMPATIENT = 2  # load next to it: the user hangs up, unless the answer comes first
 
 
 REQUEST_DTYPE = np.dtype(

@@ -29,7 +29,8 @@ def cell_line(words: str, cell: CellResult) -> str:
     def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"
 
-    done = f"{words}: {cell.requests.ok}/{cell.requests.due} ok"
+    left = cell.requests.outcomes.get("abandoned", 0)
+    done = f"{words}: {cell.requests.ok}/{cell.requests.due} ok{f', {left} hung up' if left else ''}"
     if cell.conditions.api in WITHOUT_TEXT:
         rate, unit = cell.items_per_s, "items/s"
         if cell.conditions.api in OF_AUDIO:

@@ -9,7 +9,7 @@ from harness.apis import CHAT, Api
 from harness.load.finalize import Exchange, Finalized, Finalizer
 from harness.load.http1 import Answer
 from harness.load.job import Promised
-from harness.records.layout import Outcome
+from harness.records.layout import Outcome, Phase
 from harness.untrusted import Secrets
 
 
@@ -71,7 +71,7 @@ def play(
         0,
         lambda taken: np.asarray(taken, np.int64),
         Secrets(["sk-secret"]),
-        0,
+        np.array([Phase.MEASURE], np.uint8),
         0,
         closed_loop=False,
         promised=promised,

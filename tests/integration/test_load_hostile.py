@@ -7,9 +7,8 @@ from itertools import chain, repeat
 import pytest
 
 from harness.host.access import Access
-from harness.load.bounds import answer_bytes
+from harness.load.bounds import Limits, answer_bytes
 from harness.load.dispatcher import NEVER, ClosedLoopDispatcher
-from harness.load.event_loop import Limits
 from harness.load.fallback import FallbackLoop
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.run import run_load

@@ -13,7 +13,7 @@ from harness.load import run_load
 from harness.load.http2 import unreachable
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised
 from harness.mockserver import running
-from harness.records.layout import Outcome
+from harness.records.layout import UNKNOWN, Outcome
 from harness.run.setup import prepare
 from harness.run.setup.options import RunOptions
 from tests.factories.sockets import PEM, server_tls
@@ -140,7 +140,14 @@ def test_a_body_of_many_windows_arrives():
         assert all_ok(run_load(replace(job(server.url), bodies=bodies)))
 
 
-def test_a_request_that_is_given_up_takes_no_other_with_it():
+@pytest.mark.parametrize(
+    ("limit", "ended"),
+    [
+        ({"request_timeout_s": 3.0}, Outcome.TIMEOUT),
+        ({"patience_ns": np.array([3_000_000_000, UNKNOWN])}, Outcome.ABANDONED),
+    ],
+)
+def test_a_request_that_is_given_up_takes_no_other_with_it(limit, ended):
     """The first of two on one connection is never answered; the second is, after the first was given up."""
     reset = threading.Event()
 
@@ -153,10 +160,10 @@ def test_a_request_that_is_given_up_takes_no_other_with_it():
 
     with serving(Script(answer=answer)) as (url,):
         apart = OpenLoop(np.array([0, 1_000_000_000]))
-        two = replace(job(url), bodies=[BODY] * 2, schedule=apart, request_timeout_s=3.0)
+        two = replace(job(url), bodies=[BODY] * 2, schedule=apart, **limit)
         rows = run_load(two).records.requests
     assert reset.is_set()
-    assert rows["outcome"].tolist() == [Outcome.TIMEOUT, Outcome.OK]
+    assert rows["outcome"].tolist() == [ended, Outcome.OK]
     assert rows["connect_ns"].tolist() == [0, 0]
 
 

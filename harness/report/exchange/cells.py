@@ -20,7 +20,7 @@ def rates(cell: CellResult) -> dict[str, float]:
 def issued(cell: CellResult) -> int:
     """Measured requests with an end of their own: those that failed before they were sent count as well."""
     counts = cell.requests
-    return counts.ok + counts.failed + counts.cancelled
+    return counts.due - counts.dropped
 
 
 def knows(cell: CellResult, fact: Fact) -> bool:

@@ -6,8 +6,8 @@ from typing import Literal
 
 from harness.metrics.cost import NO_PRICE
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
-from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary, UnsetType
-from harness.model.numbers import as_given, counted, short
+from harness.model import CellResult, IssueCode, LoadPoint, Reason, Requests, Summary, UnsetType
+from harness.model.numbers import as_given, counted, percent, short
 from harness.report.findings.classes import class_lines
 from harness.report.findings.grid import COLUMNS, Column, known
 from harness.report.findings.next_steps import advice
@@ -56,6 +56,7 @@ def notes(summary: Summary) -> list[Note]:
         *_validity(summary),
         *_errors(summary),
         *_bursts(summary),
+        *_hang_ups(summary),
         *_first_look(summary),
         *(Note("note", text, hint) for text, hint in one_start(summary)),
         *(Note("note", line) for line in class_lines(summary)),
@@ -219,7 +220,10 @@ def _places_words(places: list[str]) -> str:
 def _errors(summary: Summary) -> Iterator[Note]:
     for cell in summary.cells:
         outcomes = cell.requests.outcomes.items()
-        faults = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes if name != "ok" and count]
+        ended = ("ok", "abandoned")  # as the scenario says
+        faults = [
+            f"{count} {name.replace('_', ' ')}" for name, count in outcomes if name not in ended and count
+        ]
         if faults:
             yield Note("note", plain(f"not answered, {place(cell)}: {listing(faults)}"))
 
@@ -234,6 +238,19 @@ def _bursts(summary: Summary) -> Iterator[Note]:
     for burst, places in where.items():
         text = f'bursts of {burst}, as declared (start = "together"): {_places_words(places)}'
         yield Note("note", text)
+
+
+def _hang_ups(summary: Summary) -> Iterator[Note]:
+    """Noted once per way in which users hang up."""
+    by_way: dict[str, list[Requests]] = {}
+    for cell in summary.cells:
+        if users := cell.load.abandonment:
+            way = f"{percent(users.share)}% of the users hang up after {users.after_s:g} s"
+            by_way.setdefault(way, []).append(cell.requests)
+    for way, requests in by_way.items():
+        left = sum(each.outcomes.get("abandoned", 0) for each in requests)
+        due = sum(each.due for each in requests)
+        yield Note("note", f"{way}, as declared: {left} of {due} did; latencies are of the users who stay")
 
 
 def _first_look(summary: Summary) -> Iterator[Note]:

@@ -20,12 +20,13 @@ WAITING = ("waiting for the first token", "#F2C14E", "")
 IN_SERVER = ("in the server", "#F2C14E", "")  # of an answer without text, which comes at once
 DECODING = ("tokens arriving", "#0072B2", "")
 UNANSWERED = ("not answered", "#D55E00", "//////")
+ABANDONED = ("the user hung up", "#CC79A7", "......")
 
 
 def draw_lanes(axes: Axes, bars: NDArray[np.void], *, of_text: bool) -> list[tuple[str, str, str]]:
     """Returns the kinds that there are."""
     lanes = lanes_of(bars)
-    good = bars["outcome"] == Outcome.OK
+    good, left = (bars["outcome"] == outcome for outcome in (Outcome.OK, Outcome.ABANDONED))
     first = np.where(bars["first_text_ns"] == UNKNOWN, bars["end_ns"], bars["first_text_ns"])
     last = np.where(bars["last_text_ns"] == UNKNOWN, bars["end_ns"], bars["last_text_ns"])
     kinds: list[tuple[tuple[str, str, str], NDArray[Any], NDArray[Any], NDArray[np.bool_]]] = [
@@ -35,7 +36,8 @@ def draw_lanes(axes: Axes, bars: NDArray[np.void], *, of_text: bool) -> list[tup
             if of_text
             else [(IN_SERVER, bars["sent_ns"], bars["end_ns"], good)]
         ),
-        (UNANSWERED, bars["sent_ns"], bars["end_ns"], ~good),
+        (ABANDONED, bars["sent_ns"], bars["end_ns"], left),
+        (UNANSWERED, bars["sent_ns"], bars["end_ns"], ~good & ~left),
     ]
     used = []
     for style, start, stop, mask in kinds:

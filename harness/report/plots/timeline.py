@@ -179,7 +179,7 @@ def _aside(
 
 
 def _description(bars: NDArray[np.void], end_s: float, below: Sequence[str]) -> str:
-    without = int(np.count_nonzero(bars["outcome"] != Outcome.OK))
+    without = int(np.count_nonzero(~np.isin(bars["outcome"], (Outcome.OK, Outcome.ABANDONED))))
     lost = f", {without} of them not answered" if without else ""
     requests = f"{counted(len(bars), 'request')}{lost}, over {end_s:.1f} seconds"
     return "; ".join([requests, *below]) + "."

@@ -18,6 +18,7 @@ from harness.load.bounds import answer_bytes
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
 from harness.model import LoadPoint
 from harness.plan import Cell, seed_for, slots_of, start_of, warmup_requests
+from harness.records.layout import UNKNOWN
 from harness.records.request_table import PREVIOUS, RequestTable
 from harness.run.setup.prepare import Prepared
 from harness.spec.scenario import Scenario
@@ -68,6 +69,7 @@ def make_job(
         items=workload.requested.items(),
         dimensions=request.dimensions,
         warmup_requests=warmup_requests(prepared.scenario, cell.load),
+        patience_ns=_patience_ns(prepared, cell, len(workload)),
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
@@ -245,6 +247,17 @@ def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, requested: Requ
         return Sessions(named, requested.waits_ns(), requested.after or (PREVIOUS,) * len(requested))
     think = _think_ns(prepared, point, repeat, len(requested))
     return Sessions(named, np.zeros(len(requested), np.int64) if think is None else think)
+
+
+def _patience_ns(prepared: Prepared, cell: Cell, count: int) -> NDArray[np.int64] | None:
+    """The same users of every backend hang up; none does in the warm-up."""
+    load = prepared.scenario.load
+    if not load.abandon_share:
+        return None
+    drawn = np.random.default_rng(seed_for(prepared.options.seed, "abandon", cell.load.label, cell.repeat))
+    hangs_up = drawn.random(count) < load.abandon_share
+    hangs_up[: warmup_requests(prepared.scenario, cell.load)] = False
+    return np.where(hangs_up, int(load.abandon_after_s * 1e9), UNKNOWN)
 
 
 def _think_ns(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> NDArray[np.int64] | None:

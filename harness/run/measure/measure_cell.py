@@ -25,6 +25,7 @@ from harness.load.job import LoadResult, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.model import (
     UNSET,
+    Abandonment,
     CellFacts,
     CellRequest,
     CellWorkload,
@@ -97,6 +98,9 @@ def _load(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> Load:
         profile=tuple(RateSegment(**asdict(part)) for part in load.profile),
         over_cap=None if start else load.over_cap,
         think_time_s=load.think_time_s,
+        abandonment=Abandonment(share=load.abandon_share, after_s=load.abandon_after_s)
+        if load.abandon_share
+        else UNSET,
         start=start,
         start_declared=load.start if start else None,
         working_set=_working_set(scenario, point, kv_tokens),

@@ -12,6 +12,7 @@ from harness.spec.scenario.limits import LONGEST_S, MOST, at_most, not_negative,
 
 _LOWEST, _HIGHEST = 0.001, 1_000_000  # of a load point: a request in 17 minutes, a million at a time
 _MOST_BURSTY = 0.01  # below it gaps are so often 0, as far as numbers go, that they have no rate
+_MOST_ABANDONED = 0.9
 _SHORTEST_S = 0.001  # of a segment, which may be repeated until every request is sent
 
 
@@ -51,6 +52,8 @@ class Load:
     repeat_profile: bool = False  # start over at its end; else its last rate goes on
     think_time_s: float = 0.0  # closed loop: mean wait before a slot sends again
     think_time: Literal["exponential", "constant"] = "exponential"
+    abandon_share: float = 0.0  # of the requests, drawn: their users hang up, and no latency is of them
+    abandon_after_s: float = 0.0  # from the send until these users do
     # Closed loop: slots begin one after another, over the time of one answer, or all at once. Spread takes a
     # first wave of warm-up requests; "together" declares that bursts are what is to be measured.
     start: Literal["spread", "together"] = "spread"
@@ -65,7 +68,16 @@ class Load:
 
 _DEFAULTS = {field.name: field.default for field in fields(Load)}
 # Keys that decide which others are read.
-_DECIDING = ("concurrency", "rate", "replay_speed", "arrival", "profile", "working_set", "think_time_s")
+_DECIDING = (
+    "concurrency",
+    "rate",
+    "replay_speed",
+    "arrival",
+    "profile",
+    "working_set",
+    "think_time_s",
+    "abandon_share",
+)
 
 
 def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
@@ -81,6 +93,7 @@ def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
         "over_cap": (not load.concurrency, "an open loop"),
         "kv_tokens": (bool(load.working_set), "working_set"),
         "start": (bool(load.concurrency), "a closed loop"),
+        "abandon_after_s": (load.abandon_share > 0, "abandon_share"),
         "think_time": (load.think_time_s > 0, "think_time_s"),
     }
     unread = {key: what for key, (is_read, what) in read.items() if not is_read}
@@ -143,10 +156,24 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
     not_negative(load.think_time_s, f"{where}.think_time_s", LONGEST_S)
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
+    _check_abandonment(load, where, sessions=sessions)
     _check_profile(load, f"{where}.profile")
     _check_working_set(load, where, sessions=sessions)
     if load.duration_s is not None:
         positive(load.duration_s, f"{where}.duration_s", LONGEST_S)
+
+
+def _check_abandonment(load: Load, where: str, *, sessions: bool) -> None:
+    if not 0 <= load.abandon_share <= _MOST_ABANDONED:
+        raise SpecError(
+            f"must be from 0 to {_MOST_ABANDONED:g}, not {load.abandon_share:g}",
+            where=f"{where}.abandon_share",
+            hint="who stays is measured",
+        )
+    if load.abandon_share:
+        positive(load.abandon_after_s, f"{where}.abandon_after_s", LONGEST_S)
+    if load.abandon_share and sessions:
+        raise SpecError("is of prompts with one turn", where=f"{where}.abandon_share", hint="leave it out")
 
 
 def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:

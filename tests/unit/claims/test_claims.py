@@ -393,6 +393,7 @@ def test_every_scenario_is_of_a_kind_of_work():
         *("prompt-file", "trace", "cold-start"),
         *("embed-documents", "embed-queries", "rerank-top-100"),  # no claim is about vectors or scores
         *("kv-working-set", "lora-mix", "victim-probe"),  # nor about full caches, adapters, interference
+        "impatient-users",  # nor about users who hang up
         *("images-in", "audio-in"),  # nor about images or recordings
         *("agent-sessions", "agentx", "context-depth"),  # nor about whole sessions, contexts of one depth
     }

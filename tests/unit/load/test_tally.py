@@ -26,7 +26,7 @@ def _finalizer() -> Finalizer:
         0,
         lambda taken: np.asarray(taken, np.int64),
         Secrets([]),
-        0,
+        np.ones(8, np.uint8),
         0,
         closed_loop=False,
         promised=Promised(),
