@@ -123,12 +123,14 @@ def _entry(
 
 
 def _conditions(manifest: Manifest, cells: Sequence[CellResult]) -> Iterator[tuple[str, str]]:
-    stated = settings(manifest, cells[0].label).known
+    """A variant that the user's own name of a server hides goes with its engine."""
+    stated, variant = settings(manifest, cells[0].label).known, f"@{cells[0].variant}"
+    hidden = variant if cells[0].variant and variant not in cells[0].label else ""
     for code, key in _ASKED.items():
         of_cells = (key.cell(cell) for cell in cells if key.cell is not None)
         value = stated.get(code) or next((value for value in of_cells if value is not None), None)
         if value is not None:
-            yield code, str(value)
+            yield code, f"{value}{hidden}" if code == "backend" else str(value)
 
 
 @dataclass(frozen=True, slots=True)

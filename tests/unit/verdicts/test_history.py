@@ -179,6 +179,23 @@ def test_another_engine_under_the_same_name_is_another_series():
     assert [name.partition(" ")[2] for name in series_words.names(found)] == names
 
 
+def of_server(number, label, variant):
+    cells = [cell(label, variant=variant, repeat=repeat, p50=100.0) for repeat in range(2)]
+    created = f"2026-11-{number + 1:02d}T03:00:00+00:00"
+    manifest = made(Manifest, created_utc=created, backends={label: {"backend": "vllm", "variant": variant}})
+    compared = compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))._asdict()
+    return entries(manifest, summary(*cells, run=f"run-{number}", **compared))
+
+
+def test_another_variant_under_the_same_name_is_another_series():
+    """One night `prod=vllm=URL`, the next `prod=vllm@eager=URL`; without a name of its own it has two."""
+    nights = [of_server(number, "prod", variant) for number, variant in enumerate((None, "eager", None))]
+    found = series([entry for night in nights for entry in night])
+    assert [(one.conditions["backend"], len(one.values)) for one in found] == [("vllm", 2), ("vllm@eager", 1)]
+    (own,) = of_server(3, "vllm@eager", "eager")
+    assert own.conditions["backend"] == "vllm"
+
+
 def test_other_limits_begin_a_series_of_goodput_alone():
     both = (METRIC, "goodput_requests_per_s")
     found = series([asked(number, both, slo=f"ttft_ms.p95 {500 + number} ms") for number in range(2)])
