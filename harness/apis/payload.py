@@ -165,7 +165,10 @@ def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) 
     first, cached, last = (
         other if counted == UNKNOWN else counted for counted, other in zip(counts, otherwise[:3], strict=True)
     )
-    return first, cached, last, count(thought)
+    thoughts = count(thought)
+    if thoughts > 0 and count(usage.get("total_tokens")) == first + last + thoughts:  # xAI counts them apart
+        last += thoughts
+    return first, cached, last, thoughts
 
 
 def whole_prompt(usage: Document) -> int:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import event_gaps_ms, first_arrivals, first_tokens, per_token_ms
+from harness.metrics.latency import event_gaps_ms, first_arrivals, first_tokens, per_token_ms, unseen_tokens
 from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, Records
 
@@ -36,11 +36,12 @@ def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
         return None
     events, letters = (found[rows["seq"]] for found in _of_first_arrivals(view.records))
     single = letters[first_tokens(rows) == 1]
-    per_token = float(rows["output_chars"].sum()) / float(rows["output_tokens"].sum())
+    tokens = rows["output_tokens"] - unseen_tokens(rows)
+    per_token = float(rows["output_chars"].sum()) / float(tokens.sum())
     of_one = float(single.mean()) if len(single) else per_token
     later = rows["text_events"] - np.maximum(events, 1)
-    beyond = np.where(unknown, np.maximum(rows["output_tokens"] - 1 - later, 0), 0)
-    low = float(np.median(beyond / np.maximum(rows["output_tokens"] - 1, 1)))
+    beyond = np.where(unknown, np.maximum(tokens - 1 - later, 0), 0)
+    low = float(np.median(beyond / np.maximum(tokens - 1, 1)))
     return float(letters[unknown].mean()) / max(of_one, 1e-9), low
 
 

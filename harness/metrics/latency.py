@@ -86,19 +86,31 @@ def reasons(view: RequestView) -> bool:
     return bool((view.requests["first_reasoning_ns"] != UNKNOWN).any())
 
 
+def unseen_tokens(requests: Rows) -> NDArray[np.int64]:
+    """Output tokens ahead of the first text event, one per row: reasoning that the server counts and keeps to
+    itself. With more events than tokens after it, it is among the text.
+    """
+    thoughts, events = requests["reasoning_tokens"], requests["text_events"]
+    without_text = requests["first_reasoning_ns"] == UNKNOWN
+    kept = (
+        without_text & (thoughts > 0) & (events <= requests["output_tokens"] - thoughts)
+    )  # else among the text
+    return np.where(kept, thoughts, 0)
+
+
 def first_tokens(requests: Rows) -> NDArray[np.int64]:
-    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be known.
+    """Output tokens up to the first text event and with it, one per row; UNKNOWN where that cannot be known.
 
     Where the server did not count them, they are known of answers with an event for each token. A last
     token without text, the end of the answer, has none.
     """
-    uncounted = np.where(_one_each(requests), 1, UNKNOWN)
+    uncounted = np.where(_one_each(requests), 1 + unseen_tokens(requests), UNKNOWN)
     return np.where(requests["first_tokens"] != UNKNOWN, requests["first_tokens"], uncounted)
 
 
 def _one_each(requests: Rows) -> Mask:
     """Answers with an event for each token, a last token without text apart."""
-    tokens, events = requests["output_tokens"], requests["text_events"]
+    tokens, events = requests["output_tokens"] - unseen_tokens(requests), requests["text_events"]
     mask: Mask = (tokens != UNKNOWN) & ((events == tokens) | (events == tokens - 1))
     return mask
 
@@ -110,7 +122,7 @@ def per_token_ms(requests: Rows) -> Floats:
     for one token.
     """
     first = first_tokens(requests)
-    later = requests["output_tokens"] - np.where(first == UNKNOWN, 1, first)
+    later = requests["output_tokens"] - np.where(first == UNKNOWN, 1 + unseen_tokens(requests), first)
     spans = (requests["last_text_ns"] - requests["first_text_ns"]) / _NS_PER_MS / np.maximum(later, 1)
     return np.where((later > 0) & (requests["text_events"] >= 2) & ~at_once(requests), spans, np.nan)
 
@@ -120,7 +132,7 @@ def at_once(requests: Rows) -> Mask:
 
     A last token without text, the end of the answer, is not a piece.
     """
-    pieces = np.maximum(requests["output_tokens"] - 1, requests["text_events"])
+    pieces = np.maximum(requests["output_tokens"] - unseen_tokens(requests) - 1, requests["text_events"])
     spans_ns = requests["last_text_ns"] - requests["first_text_ns"]
     mask: Mask = (
         (requests["first_text_ns"] != UNKNOWN) & (pieces >= 2) & (spans_ns < LEAST_GAP_NS * (pieces - 1))
@@ -225,7 +237,7 @@ def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
         inside = (other["stamp_ns"] > first[other["seq"]]) & (other["stamp_ns"] < last[other["seq"]])
         empty += np.bincount(other["seq"][inside], minlength=len(empty))
     between = empty[rows["seq"]]
-    counted = rows["text_events"] + between <= rows["output_tokens"]
+    counted = rows["text_events"] + between <= rows["output_tokens"] - unseen_tokens(rows)
     seqs: NDArray[np.int32] = rows["seq"][(between > 0) & counted]
     return seqs
 

@@ -62,12 +62,15 @@ def rates(
     output, reasoning = per_s["output_tokens_per_s"], per_s["reasoning_tokens_per_s"]
     if not (requests["reasoning_tokens"] > 0).any():
         reasoning = None
+    answer = None
+    if output is not None and reasoning is not None and reasoning <= output:
+        answer = output - reasoning
     return per_s | {
         "requests_per_s": window.per_second(shares.sum()),
         "items_per_s": None if items is None else window.per_second((shares * items[requests["seq"]]).sum()),
         "output_chars_per_s": window.per_second((shares * _text_chars(records)).sum()),
         "reasoning_tokens_per_s": reasoning,
-        "answer_tokens_per_s": None if output is None or reasoning is None else output - reasoning,
+        "answer_tokens_per_s": answer,
     }
 
 
@@ -83,6 +86,9 @@ def _why_not_counted(cell: CellView, name: str) -> str:
 
 def _why_not_apart(cell: CellView) -> str:
     """The reason reasoning and answers have no rates of their own."""
+    counted = cell.requests[cell.requests["output_tokens"] != UNKNOWN]
+    if (counted["reasoning_tokens"] > counted["output_tokens"]).any():
+        return "the server counts more reasoning tokens than output tokens"
     if (cell.requests["reasoning_tokens"] > 0).any():
         some = "the server counts the reasoning tokens of some answers only"
         return some if (cell.shares > 0).any() else NO_ANSWER

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
-from harness.metrics.latency import at_once, with_silent_tokens
+from harness.metrics.latency import at_once, unseen_tokens, with_silent_tokens
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.model.numbers import apart, percent_apart
 from harness.records.layout import UNKNOWN
@@ -81,7 +81,7 @@ def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
         return
     if (rows["output_tokens"] == UNKNOWN).any():
         return
-    each = float(rows["output_tokens"].sum()) / events
+    each = float((rows["output_tokens"] - unseen_tokens(rows)).sum()) / events
     if each > SEVERAL_PER_EVENT:
         yield Violation(f"{each:.2f} tokens per event")
 

@@ -17,6 +17,7 @@ ALLOWED_TOKENS = 1
 def implausible(cell: Evidence) -> Iterator[Violation]:
     yield from _fewer_than_events(cell)
     yield from _more_than_allowed(cell)
+    yield from _reasoning_beyond_output(cell)
     yield from _cached_beyond_prompt(cell)
 
 
@@ -52,6 +53,18 @@ def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+def _reasoning_beyond_output(cell: Evidence) -> Iterator[Violation]:
+    rows = cell.view.answers
+    rows = rows[rows["output_tokens"] != UNKNOWN]
+    beyond = rows[rows["reasoning_tokens"] > rows["output_tokens"]]
+    if len(beyond) > MAX_SHARE * len(rows):
+        yield Violation(
+            f"{len(beyond)} of {len(rows)} answers with more reasoning tokens than output tokens: "
+            f"{beyond['reasoning_tokens'].mean():.1f} of {beyond['output_tokens'].mean():.1f} (means)",
+            "the output tokens",
+        )
+
+
 def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
     rows, beyond = counted(cell.view), beyond_prompt(cell.view)
     if len(beyond):
@@ -66,8 +79,8 @@ RULES = (
     Rule(
         code=IssueCode.USAGE_IMPLAUSIBLE,
         find=implausible,
-        measures="output tokens below the text events or above what the request allowed, "
-        "and cached tokens above the prompt's, as the server counts them",
+        measures="output tokens below the text events, below the reasoning tokens or above what the request "
+        "allowed, and cached tokens above the prompt's, as the server counts them",
         limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; cached tokens: none",
         hint="the server's usage is not that of these answers: tokens/s, TPOT and costs follow from it; "
         "compare E2E and characters/s",

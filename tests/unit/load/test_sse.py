@@ -142,6 +142,18 @@ def test_llama_cpp_timings_stand_in_for_usage() -> None:
     assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (36, 30, 9)
 
 
+@pytest.mark.parametrize(
+    ("total", "output", "reasoning"), [(23, 9, 4), (27, 13, 4), (None, 9, 4), (34, 20, 11), (23, 9, 11)]
+)
+def test_reasoning_is_a_part_of_the_output(total: int | None, output: int, reasoning: int) -> None:
+    """xAI counts it next to the output, which the total shows."""
+    details = {"reasoning_tokens": reasoning}
+    usage = {"prompt_tokens": 14, "completion_tokens": 9, "completion_tokens_details": details}
+    chunk = {"choices": [], "usage": {**usage, "total_tokens": total}}
+    parsed = parse_events(event(json.dumps(chunk).encode()), ended=True)
+    assert (parsed.prompt_tokens, parsed.output_tokens, parsed.reasoning_tokens) == (14, output, reasoning)
+
+
 def test_no_prompt_has_0_tokens() -> None:
     """Gateways without a count of their own write zeros."""
     chunks = [b'{"choices":[],"usage":{"prompt_tokens":%d}}' % count for count in (7, 0)]

@@ -7,6 +7,7 @@ from harness.metrics.goodput import goodput
 from harness.metrics.latency import at_once, by_arrival, itl_ms, tpot_ms, why_no_gaps
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
+from harness.records.layout import UNKNOWN
 from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
 from tests.factories.recorded import MS, facts, records
@@ -34,6 +35,21 @@ def test_an_answer_in_one_arrival_has_no_gap():
     assert at_once(made.requests).all()
     assert len(tpot_ms(RequestView(made))) == len(itl_ms(RequestView(made))) == 0
     assert why_no_gaps(RequestView(made)).startswith("10 of 10 answers came at once")
+
+
+@pytest.mark.parametrize(("first", "per_token"), [(UNKNOWN, 20), (42, 380 / 18)])
+def test_reasoning_that_the_server_keeps_to_itself_came_before_the_first_text(first, per_token):
+    """40 tokens of reasoning, then 20 events 20 ms apart. The server may have counted by the first."""
+    made = cell({**STREAMED, "tokens": 60})
+    made.requests["reasoning_tokens"], made.requests["first_tokens"] = 40, first
+    assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([per_token])
+    assert "tokens-per-event" not in codes(made, habits={"tokens_per_event": "one"})
+
+
+def test_counted_reasoning_among_the_text_came_with_it():
+    made = cell(STREAMED)
+    made.requests["reasoning_tokens"] = 15
+    assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([20])
 
 
 def test_two_reads_of_one_write_are_no_gap():

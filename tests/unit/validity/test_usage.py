@@ -85,6 +85,17 @@ def test_more_cached_tokens_than_prompt_tokens_cannot_be(cached, doubted):
         assert "more cached tokens than prompt" in summary.null_reasons["prefix_cache_hit_rate"]
 
 
+@pytest.mark.parametrize(("thoughts", "doubted"), [(20, False), (60, True)])
+def test_more_reasoning_tokens_than_output_tokens_cannot_be(thoughts, doubted):
+    made = answers()
+    made.requests["reasoning_tokens"] = thoughts
+    assert ("usage-implausible" in found(made)) == doubted
+    summary = summarise_cell(made, facts(), None)
+    assert (summary.answer_tokens_per_s is None) == doubted
+    if doubted:
+        assert "more reasoning tokens than output" in summary.null_reasons["answer_tokens_per_s"]
+
+
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 
 
