@@ -47,7 +47,8 @@ class WorkingSet(Record, frozen=True, kw_only=True):
     prefixes: Annotated[int, doc("Prefixes that requests take in turn or draw, each with a tail of its own.")]
     held_tokens: Annotated[int, doc("Tokens that a request leaves in a cache, chat template left out.")]
     kv_tokens: Annotated[
-        int | None, doc("Tokens that this engine's KV cache holds, as it reports; null: it does not.")
+        int | None,
+        doc("Tokens that this engine's KV cache holds, as it reports; null: not, or its replicas differ."),
     ]
     in_flight: Annotated[int, doc("Requests in flight at once.")]
     rest_s: Annotated[int | float, doc("Pause without requests before the measured part.")]

@@ -15,8 +15,13 @@ def kv_tokens(load: Load, measured: int | None, engine: EngineSession) -> int | 
         return None
     tokens = load.kv_tokens or measured or engine.kv_tokens()
     if tokens is None:
+        info = engine.facts.get("info", {})
+        reported = (str(info.get(key)) for key in engine.definition.server.kv_tokens)
+        unlike = next((sizes for sizes in reported if " + " in sizes), None)
         raise SpecError(
-            "the server does not say how many tokens its KV cache holds",
+            f"the KV caches of its replicas are of unlike sizes: {unlike}"
+            if unlike
+            else "the server does not say how many tokens its KV cache holds",
             where=engine.base_url,
             hint="--set load.kv_tokens=N sizes the working sets",
         )
