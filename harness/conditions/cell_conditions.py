@@ -1,6 +1,7 @@
 """Conditions under which a cell was measured, as far as another cell's may differ from them."""
 
 import hashlib
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ def conditions(
 ) -> Conditions:
     """Cells measured before a fact was kept have null in its place."""
     request = facts.request
+    stated = facts.imported.reported if facts.imported else {}
     verified = verify(view, facts, hit_rate)
     reasoned = bool((view.records.events["kind"] == EventKind.REASONING).any())
     chats = view.requests
@@ -43,9 +45,10 @@ def conditions(
         ),
         prefix_cache=facts.prefix_cache,
         exact_output=ExactOutput(asked=request.exact_output, forced=facts.workload.exact_output),
-        output_tokens_mean=_mean(view.answers["output_tokens"]),
+        output_tokens_mean=_mean(view.answers["output_tokens"])
+        or stated_length(stated, "output_tokens_per_s"),
         output_text=_output_text(view.answers),
-        prompt_tokens=_prompt_tokens(chats),
+        prompt_tokens=_prompt_tokens(chats, stated_length(stated, "input_tokens_per_s")),
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
         # A file of another tool says neither which texts were reasoning nor which API was used.
         thinking=None if facts.imported else Thinking(asked=request.thinking, seen=reasoned),
@@ -57,6 +60,12 @@ def conditions(
         engine_values=facts.engine_values,
         engine=facts.engine,
     )
+
+
+def stated_length(reported: Mapping[str, float], rate: str) -> float | None:
+    """Mean tokens of a request, by the rates that a file of another tool states; None: it does not."""
+    tokens, requests = reported.get(rate), reported.get("requests_per_s")
+    return tokens / requests if tokens and requests else None
 
 
 def _mean(values: NDArray[np.int32]) -> float | None:
@@ -81,15 +90,15 @@ def _output_text(rows: Rows) -> OutputText | None:
     )
 
 
-def _prompt_tokens(requests: Rows) -> PromptTokens:
+def _prompt_tokens(requests: Rows, stated: float | None) -> PromptTokens:
     """Counts tokens of the chats of the cell, warm-up included: what two templates make of the same
-    messages.
+    messages. `stated`: their mean, where no chat is known.
     """
     counts = requests["prompt_tokens"].astype("<i4")
     known = counts[counts != UNKNOWN]
     complete = bool(len(counts)) and len(known) == len(counts)
     return PromptTokens(
-        mean=float(known.mean()) if len(known) else None,
+        mean=float(known.mean()) if len(known) else stated,
         first=[None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
         sha256=hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
     )

@@ -81,10 +81,14 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
 
 
 def _differ(known: Mapping[str, PromptTokens]) -> bool:
-    """Compares by every chat where all are known, else by the first few that both know."""
+    """Compares by every chat where all are known, else by the first few that both know, or by the means
+    where the file of another tool has no chats.
+    """
     digests = {count.sha256 for count in known.values()}
     if None not in digests:
         return len(digests) > 1
+    if not all(any(count.first) for count in known.values()):
+        return _spread([count.mean for count in known.values()]) > SHOWN
     columns = zip(*(count.first for count in known.values()), strict=False)
     return any(len({count for count in column if count is not None}) > 1 for column in columns)
 

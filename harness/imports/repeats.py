@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.conditions.cell_conditions import stated_length
 from harness.conditions.measured import MATTERS, SURE
 from harness.imports.source import Source, wrong
 from harness.imports.taken import Taken, as_name
@@ -109,7 +110,5 @@ def _mean_length(taken: Taken, column: str, rate: str) -> tuple[float, float] | 
     counts = counts[counts != UNKNOWN]
     if len(counts) and (mean := float(counts.mean())):
         return mean, float(counts.std()) / mean / len(counts) ** 0.5
-    tokens, requests = taken.reported.get(rate), taken.reported.get("requests_per_s")
-    if not tokens or not requests or not taken.answered:
-        return None
-    return tokens / requests, taken.answered**-0.5
+    stated = stated_length(taken.reported, rate)
+    return (stated, taken.answered**-0.5) if stated and taken.answered else None

@@ -7,7 +7,7 @@ from harness.conditions import conditions, unequal
 from harness.conditions.ahead import Ahead, foreseen
 from harness.conditions.cache_in_effect import OF_FILE, verify
 from harness.metrics.view import RequestView
-from harness.model import CellResult, as_json
+from harness.model import CellResult, Imported, as_json
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.spec.scenario import load_scenario
 from harness.workload.prompts.content import content_of
@@ -84,6 +84,28 @@ def test_prompt_counts_that_a_failed_request_left_unknown_are_compared_where_bot
     assert unequal([first, cell("b", rows=partly)]) == ()
     partly[0]["prompt"] = 101
     assert "prompt-tokens" in codes(first, cell("b", rows=partly))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "found"),
+    [
+        (128.4, 64.1, {}),  # what a mean of other draws may be
+        (130.0, 65.0, {"prompt-tokens": False, "output-length": False}),
+        (1024.0, 64.0, {"prompt-tokens": True}),
+        (128.0, 128.0, {"output-length": True}),
+    ],
+)
+def test_figures_alone_have_the_lengths_that_their_rates_give(prompt, answer, found):
+    def summary(label, prompt, answer):
+        rates = {
+            "requests_per_s": 5.0,
+            "input_tokens_per_s": 5 * prompt,
+            "output_tokens_per_s": 5 * answer,
+        }
+        file = documents.made(Imported, level="summary", reported=rates)
+        return cell(label, facts={"imported": file}, rows=[{"texts": [1], "tokens": -1}])
+
+    assert codes(summary("a", 128.0, 64.0), summary("b", prompt, answer)) == found
 
 
 def test_later_turns_are_not_the_same_chat():
