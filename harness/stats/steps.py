@@ -1,11 +1,13 @@
 """Changes of level in a series of few noisy values, such as one figure of every night.
 
 Binary segmentation: the split with the largest t between its two sides is kept if it is significant among all
-splits that were looked at (Bonferroni). Both sides are then split in the same way.
+splits that were looked at (Bonferroni). Both sides are then split in the same way. Where no split is, the
+stretch that differs most from all around it is asked likewise (circular binary segmentation, Olshen et al.,
+Biostatistics 2004).
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -15,6 +17,7 @@ from harness.stats.student import t_cdf
 
 FAR = 5.0  # deviations from the median of its neighbours: 1 of 100,000 normal values
 MOST_ODD = 0.1  # of the values
+STRETCH_SHARE = 0.01  # of alpha: where nights resemble their neighbours, chance makes stretches
 MEDIAN_STEP = 0.954  # deviations between two normal values, in the median
 
 
@@ -62,20 +65,46 @@ def _without_odd(values: Floats, least: int) -> Floats:
 
 
 def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
+    found = _split(values, alpha, least) or _stretch(values, STRETCH_SHARE * alpha, least)
+    bounds = [0, *found, len(values)] if found else []
+    inner = (_splits(values[start:stop], offset + start, alpha, least) for start, stop in pairwise(bounds))
+    return sorted([*(offset + split for split in found), *chain.from_iterable(inner)])
+
+
+def _split(values: Floats, alpha: float, least: int) -> list[int]:
+    """The place before and after which the values differ most, or nothing."""
     looked_at = range(least, len(values) - least + 1)
     candidates = [split for split in looked_at if min(_on_own_side(values, split)) >= least]
-    if not candidates:
-        return []
     # By t, not by p: in a long series p is 0 at several splits next to the true one.
-    best = max(candidates, key=lambda split: _t_value(values, split))
-    p_value = 2 * t_cdf(-_t_value(values, best), len(values) - 2)
-    if p_value * len(looked_at) >= alpha:
+    best = max(candidates, key=lambda split: _t_value(values, split), default=0)
+    return [best] if best and _is_sure(values, best, alpha / len(looked_at)) else []
+
+
+def _stretch(values: Floats, alpha: float, least: int) -> list[int]:
+    """Both ends of the stretch that differs most from all around it, or nothing.
+
+    Where a level comes back after another, either side of a single split can hold as much of both.
+    """
+    count = len(values)
+    if count < 3 * least:
         return []
-    return [
-        *_splits(values[:best], offset, alpha, least),
-        offset + best,
-        *_splits(values[best:], offset + best, alpha, least),
-    ]
+    stretches: list[tuple[float, int, int]] = []  # the best of each length, with the squares that it explains
+    looked_at = 0
+    sums = np.cumsum(values - values.mean())  # up to each value, itself included
+    for length in range(least, count - 2 * least + 1):
+        apart = np.abs(sums[least + length - 1 : count - least] - sums[least - 1 : count - least - length])
+        looked_at += len(apart)
+        start = int(apart.argmax())
+        stretches.append((float(apart[start] ** 2 / (length * (count - length))), least + start, length))
+    for _squares, start, length in sorted(stretches, reverse=True):
+        turned = np.roll(values, -start)  # what lies before the stretch goes behind it
+        if min(_on_own_side(turned, length)) >= least:
+            return [start, start + length] if _is_sure(turned, length, alpha / looked_at) else []
+    return []
+
+
+def _is_sure(values: Floats, split: int, alpha: float) -> bool:
+    return 2 * t_cdf(-_t_value(values, split), len(values) - 2) < alpha
 
 
 def _unfounded(values: Floats, bounds: list[int], least: int) -> int | None:

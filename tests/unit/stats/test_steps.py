@@ -81,6 +81,17 @@ def test_a_level_between_two_that_are_alike_stays_as_these_grow(lengths):
     assert bounds(values) == [(0, first), (first, second), (second, third)]
 
 
+@pytest.mark.parametrize(
+    "lengths", [(3, 3, 3), (5, 5, 10), (10, 10, 8), (10, 10, 10), (30, 10, 30), (60, 20, 60)]
+)
+def test_a_level_is_found_where_the_one_around_it_is_as_long_on_both_sides(lengths):
+    """No single split tells them apart: each of its sides holds as much of both levels as the other."""
+    noise = np.random.default_rng(12).normal(0, 0.01, sum(lengths))
+    values = np.repeat([0.0, -0.1, 0.0], lengths) + noise
+    first, second, third = np.cumsum(lengths)
+    assert bounds(values) == [(0, first), (first, second), (second, third)]
+
+
 def test_up_and_down_again():
     noise = np.tile([0.0, 0.1, -0.1], 6)
     assert bounds(np.repeat([1.0, 4.0, 2.0], 6) + noise) == [(0, 6), (6, 12), (12, 18)]
