@@ -33,16 +33,13 @@ def changes(backends: Mapping[str, BackendAgreement]) -> Iterator[AccuracyChange
     couples = list(combinations(backends, 2))
     for under_load in (False, True):
         for a, b in couples:
-            first, second = (_marks(backends[label], under_load=under_load) for label in (a, b))
+            pair = backends[a], backends[b]
+            first, second = ((each.saturated if under_load else each.unloaded).marks for each in pair)
             if found := change(first, second, LEVEL / len(couples)):
                 yield found.between(a, b, under_load=under_load)
     for label, backend in backends.items():
         if found := change(backend.unloaded.marks, backend.saturated.marks, LEVEL / len(backends)):
             yield found.between(label, label, under_load=True)
-
-
-def _marks(backend: BackendAgreement, *, under_load: bool) -> str:
-    return (backend.saturated if under_load else backend.unloaded).marks
 
 
 def decided(

@@ -41,7 +41,10 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
         return None
     if values := {label: answers.values for label, answers in asked.items() if answers.values}:
         return Agreement(questions=0, kinds={}, backends={}, pairs=(), values=compare_values(values))
-    by_load = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
+    by_load = {
+        label: _discord(questions, stored.unloaded.answers, stored.saturated.answers)
+        for label, stored in asked.items()
+    }
     couples = list(combinations(asked, 2))
     pairs = []
     for a, b in couples:
@@ -163,10 +166,6 @@ def _discord(questions: Sequence[Question], first: Answers, second: Answers) -> 
     """
     both = [question for question in questions if question.id in first and question.id in second]
     return sum(right(q, first[q.id]) != right(q, second[q.id]) for q in both), len(both)
-
-
-def _changed_by_load(questions: Sequence[Question], stored: AskedBackend) -> tuple[int, int]:
-    return _discord(questions, stored.unloaded.answers, stored.saturated.answers)
 
 
 def _disagreement(

@@ -46,10 +46,6 @@ class _File(msgspec.Struct):
     run_config: dict[str, Any] | None = None
 
 
-def _has(reported: dict[str, float], metric: str) -> bool:
-    return any(path.partition(".")[0] == metric for path in reported)
-
-
 def read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
     config = file.run_config or {}
@@ -82,6 +78,7 @@ def read(document: Document) -> Iterator[Taken]:
     lacks = ["requests", "the model"]
     if load == UNKNOWN_LOAD:
         lacks.append(f"{LOAD} (run_config.load_pattern)")
+    names = {path.partition(".")[0] for path in reported}
     taken = Taken(
         tool=TOOL,
         version=file.version,
@@ -91,7 +88,7 @@ def read(document: Document) -> Iterator[Taken]:
         cap=cap,
         records=Rows(where).records(),
         lacks=tuple(lacks),
-        definitions={metric: f"{TOOL}: {_MEANS[metric]}" for metric in _MEANS if _has(reported, metric)},
+        definitions={metric: f"{TOOL}: {_MEANS[metric]}" for metric in _MEANS if metric in names},
         reported=reported,
         facts=("answers", "outcomes"),
         answered=answered,

@@ -70,7 +70,9 @@ class Routes:
                 ("POST", "/api/create"): lambda request: self._name(request, "model"),
                 ("POST", "/api/copy"): lambda request: self._name(request, "destination"),
                 ("POST", "/api/blobs/"): self._blob,
-                ("GET", "/api/ps"): lambda _: json_answer(200, {"models": self._loaded()}),
+                ("GET", "/api/ps"): lambda _: json_answer(
+                    200, {"models": [{"name": options.model_name, "size": 1, "size_vram": 0}]}
+                ),
             }
 
     def serves(self, name: str) -> bool:
@@ -160,6 +162,3 @@ class Routes:
         if hashlib.sha256(request.body).hexdigest() != wanted:
             raise BadAskError("digest mismatch")
         return answer(201, b"", "text/plain")
-
-    def _loaded(self) -> list[dict[str, object]]:
-        return [{"name": self._options.model_name, "size": 1, "size_vram": 0}]

@@ -72,14 +72,10 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
         streaming.exact_output,
         streaming.unknown_field,
         streaming.thinking,
-        *(_shape(name) for name in declared),
+        *(partial(structured.shape, name=name) for name in declared),
         lambda asker: structured.undeclared(asker, [name for name in shapes if name not in declared]),
     ]
     return [*checks, structured.tools] if tools else checks
-
-
-def _shape(name: str) -> Check:
-    return lambda asker: structured.shape(asker, name)
 
 
 def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, int | None]]:

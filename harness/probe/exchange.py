@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from math import inf
-from typing import Any
 
 from harness.apis import CHAT, Api
-from harness.apis.payload import error_message, mapping
+from harness.apis.payload import error_message, items, mapping
 from harness.client.answer import Answer, NoAnswer, NoAnswerError
 from harness.client.client import Client
 from harness.client.limits import Limits
@@ -123,9 +122,8 @@ class Seen:
         named = {
             name
             for document in self.documents
-            for choice in _list(document.get("choices"))
-            if isinstance(choice, dict) and isinstance(choice.get("delta"), dict)
-            for name, value in choice["delta"].items()
+            for choice in items(document.get("choices"))
+            for name, value in mapping(choice.get("delta")).items()
             if name.startswith("reasoning") and value
         }
         return named or ({"events of its own"} if self.has(EventKind.REASONING) else set())
@@ -170,19 +168,12 @@ class Line:
         except NoAnswerError as error:
             return Seen(0, error=f"no complete answer: {error.what}", none_came=error.kind)
         if not answer.ok:
-            return Seen(answer.status, error=_message(answer))
+            reply = error_message(answer.document_or_none()) or answer.said
+            return Seen(answer.status, error=one_line(reply, _ERROR_CHARS))
         if not answer.body:
             return Seen(answer.status, error="an answer without a body")
         pieces = [(moment - asked, length) for moment, length in answer.pieces]
         return _read(answer, pieces, self.api)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _message(answer: Answer) -> str:
-    return one_line(error_message(answer.document_or_none()) or answer.said, _ERROR_CHARS)
 
 
 def _read(answer: Answer, pieces: Sequence[tuple[float, int]], api: Api) -> Seen:

@@ -106,7 +106,8 @@ def clear(say: Say) -> list[str]:
 
 
 def _clear_processes(note: Note) -> list[str]:
-    left = [pid for pid in _processes() if _belongs(pid, note)]
+    known = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    left = [pid for pid in known if _belongs(pid, note)]
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -126,10 +127,6 @@ def _clear_container(note: Note) -> list[str]:
 
 def _folder() -> Path:
     return paths.cache_dir() / "running"
-
-
-def _processes() -> Iterator[int]:
-    return (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
 
 
 def _belongs(pid: int, note: Note) -> bool:

@@ -255,7 +255,8 @@ class NvidiaGpusSlowly(Gpus):
     def _owners(self, handle: Handle) -> Values:
         """The GPU's memory by process of the engine; nothing if its pids are not known or of another
         namespace."""
-        used = dict(_processes(handle))
+        listed = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        used = {process.pid: process.usedGpuMemory for process in listed}
         known = {pid: size for pid, size in used.items() if size is not None}
         engine = self._engine_pids()
         if not engine or len(known) < len(used):
@@ -265,11 +266,6 @@ class NvidiaGpusSlowly(Gpus):
             return {}
         ours = sum(size for pid, size in known.items() if pid in engine)
         return {"engine_memory_bytes": ours, "other_memory_bytes": sum(known.values()) - ours}
-
-
-def _processes(handle: Handle) -> Iterator[tuple[int, int | None]]:
-    for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
-        yield process.pid, process.usedGpuMemory
 
 
 def _devices() -> Iterable[tuple[dict[str, Any], Handle, dict[int, Handle]]]:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -187,18 +186,14 @@ def listener(port: int) -> int | None:
     """
     try:
         listening = [
-            connection.pid
-            for connection in psutil.net_connections("tcp")
-            if _listens(connection, port) and connection.pid
+            found.pid
+            for found in psutil.net_connections("tcp")
+            if found.status == psutil.CONN_LISTEN and found.laddr and found.laddr.port == port and found.pid
         ]
         pids = [pid for pid in listening if psutil.Process(pid).name() != "docker-proxy"]
     except (psutil.Error, OSError):
         return None
     return min(pids, default=None)
-
-
-def _listens(connection: Any, port: int) -> bool:
-    return bool(connection.status == psutil.CONN_LISTEN and connection.laddr.port == port)
 
 
 def _children(pid: int) -> list[int]:

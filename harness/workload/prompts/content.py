@@ -29,7 +29,8 @@ def pieces_of(text: Text) -> tuple[str, ...]:
     if text.content == RANDOM:
         return ()
     if text.content == "json":
-        return tuple(_records(Random(0)))
+        random = Random(0)
+        return tuple(f"\n{json.dumps(_record(number, random))}," for number in range(_RECORDS))
     return _of_file(paths.data_file(_SHIPPED.get(text.content) or text.content.removeprefix(FILE)))
 
 
@@ -68,12 +69,8 @@ def _of_file(path: Path) -> tuple[str, ...]:
     return pieces
 
 
-def _records(random: Random) -> list[str]:
-    """Draws records like those that an API lists: an object per line, with equal keys and several types."""
-    return [f"\n{json.dumps(_record(number, random))}," for number in range(_RECORDS)]
-
-
 def _record(number: int, random: Random) -> dict[str, object]:
+    """A record like those that an API lists, with several types."""
     return {
         "id": 100_000 + number,
         "name": f"{random.choice(ADJECTIVES)} {random.choice(NOUNS)}",
