@@ -84,7 +84,9 @@ def _opened(folder: RunFolder, run: str, views: Sequence[str], stack: ExitStack)
     written."""
     files, name = [], "cells"
     try:
-        for cell in folder.cells():
+        cells = folder.cells()
+        "".join((run, *cells)).encode()  # DuckDB takes no other text
+        for cell in cells:
             for view in views:
                 name = f"cells/{cell}/{view}.parquet"
                 seal.check(folder.files, name)
@@ -92,6 +94,9 @@ def _opened(folder: RunFolder, run: str, views: Sequence[str], stack: ExitStack)
                     continue
                 descriptor = stack.enter_context(folder.files.opened(name))
                 files.append(_File(run, cell, view, parquet.by_descriptor(descriptor)))
+    except UnicodeEncodeError:
+        where = ascii(str(folder.path))
+        raise SpecError("has a name that is not UTF-8", where=where, hint="rename it") from None
     except OSError as error:
         raise SpecError(f"cannot be read: {error.strerror}", where=f"{folder.path}/{name}") from None
     return files

@@ -116,6 +116,19 @@ def test_a_run_has_its_own_name_under_a_link_and_as_the_working_directory(
     assert json.loads(query(capsys, results, sql, "--run", ".", "--json")[1]) == named
 
 
+def test_a_run_whose_name_is_not_utf8_is_left_out(capsys, results, tmp_path):
+    (run,) = results.iterdir()
+    copied = copy_of(RunFolder(run), tmp_path).path
+    other = tmp_path / "run\udcfe"
+    other.symlink_to(copied)
+    assert json.loads(query(capsys, tmp_path, "select count(*) as n from cells", "--json")[1]) == [{"n": 1}]
+    other.unlink()
+    copied.rename(other)
+    code, _out, err = query(capsys, tmp_path, "select count(*) as n from cells")
+    assert code == ExitCode.USAGE
+    assert err.splitlines()[0].endswith("run\\udcfe': has a name that is not UTF-8")
+
+
 def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
     code, _out, err = query(capsys, tmp_path, "select 1")
     assert code == ExitCode.USAGE
