@@ -19,7 +19,7 @@ START_KINDS = ("loading", "refused", "die-loading")
 BODY_KINDS = ("error-event", "malformed")
 WIRE_KINDS = ("stall", "reset", "truncation", "bad-chunk", "die", "slow-headers")
 # Vectors and scores: of another model, or with NaN among them.
-VALUE_KINDS = ("wrong-values", "nan-values")
+VALUE_KINDS: tuple[Garbage, ...] = ("wrong-values", "nan-values")
 KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage", *VALUE_KINDS)
 
 
@@ -86,12 +86,7 @@ class Fault:
 
 def garbage(fault: Fault | None) -> Garbage:
     """Returns what a fault does to vectors or scores."""
-    match fault and fault.kind:
-        case "wrong-values":
-            return "wrong-values"
-        case "nan-values":
-            return "nan-values"
-    return ""
+    return next((kind for kind in VALUE_KINDS if fault and fault.kind == kind), "")
 
 
 def refusal(fault: Fault) -> tuple[int, bytes] | None:

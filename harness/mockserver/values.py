@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import shake_128
 from math import exp, nan, sqrt
 from struct import pack
-from typing import Literal, Protocol
+from typing import Literal
 
 from harness.mockserver.script import Script, Then, Write
 
@@ -73,12 +73,7 @@ class RankStyle:
         return results if self.bare else {"results": results}
 
 
-class ValuesStyle(Protocol):
-    def texts(self, fields: Mapping[str, object]) -> tuple[tuple[str, ...], ...]: ...
-
-    def document(
-        self, texts: Sequence[tuple[str, ...]], fields: Mapping[str, object], wrong: Garbage
-    ) -> object: ...
+ValuesStyle = VectorStyle | RankStyle
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +90,7 @@ class Values:
         document = self.style.document(self.texts, self.fields, wrong)
         tokens = script.prompt_tokens
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        content = document
-        if not isinstance(document, list):
-            content = {"model": model, **dict(document), "usage": usage}  # type: ignore[call-overload]
+        content = {"model": model, **document, "usage": usage} if isinstance(document, dict) else document
         yield Write(due_ns, json.dumps(content).encode(), 1, 1, Then.END)
 
 
