@@ -185,7 +185,7 @@ def test_a_chart_of_a_metric_is_one_line_and_another_a_generator(checkout):
     package = "harness/report/charts/__init__.py"
     head = "from harness.report.charts.memory import memory\n"
     checkout.put(package, "from harness.report.charts.model import", head)
-    checkout.put(package, "    yield from trade_offs(", "    yield from memory(load_groups, order)\n")
+    checkout.put(package, "        trade_offs(", "        memory(load_groups, order),\n")
     of_a_metric = """
 
 def test_labels_against_the_load():
