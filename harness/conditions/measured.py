@@ -31,6 +31,7 @@ def measured(group: Group) -> Iterator[Unequal]:
     yield from _cache_state(group)
     yield from _prompt_tokens(group)
     yield from _output_length(group)
+    yield from _sessions(group)
     yield from _tokens_per_event(group)
     yield from _streams(group)
     yield from _usage(group)
@@ -105,6 +106,16 @@ def _output_length(group: Group) -> Iterator[Unequal]:
         what = "tokens per answer"
         text = f"{what}: {_figures(known, 1)}"
         yield Unequal("output-length", tuple(known), text, spread > MATTERS, metrics, spread, what)
+
+
+def _sessions(group: Group) -> Iterator[Unequal]:
+    """The end of a cell cuts off more of the long sessions where an engine is slow."""
+    counts = {label: cell.sessions for label, cell in group.items()}
+    known = {label: count.calls_mean for label, count in counts.items() if count and count.calls_mean}
+    if len(known) > 1 and (spread := _spread(known.values())) > SHOWN:
+        what = "calls of a whole session"
+        text = f"{what}: {_figures(known, 1)}"
+        yield Unequal("session-calls", tuple(known), text, spread > MATTERS, ("session_ms",), spread, what)
 
 
 def _tokens_per_event(group: Group) -> Iterator[Unequal]:

@@ -59,20 +59,24 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
     tools = requested.numbers["tool_ns"] > 0
     spent: list[Spent] = []
     failed = not_begun = 0
+    timed: list[int] = []  # calls of each session that ended or failed
     for size, start, end in zip(planned.values(), starts, ends, strict=True):
         calls = rows[order[start:end]]
         not_begun += len(calls) == 0
         bad = ~np.isin(calls["outcome"], (Outcome.OK, Outcome.CANCELLED))
         if bad.any():
             failed += 1
+            timed.append(size)
         elif len(calls) == size and (calls["outcome"] == Outcome.OK).all():
             spent.append(_spent(calls, tools[calls["seq"]]))
+            timed.append(size)
     counts = SessionCounts(
         planned=len(planned),
         ended=len(spent),
         failed=failed,
         cut=len(planned) - len(spent) - failed,
         not_begun=not_begun,
+        calls_mean=sum(timed) / len(timed) if timed else None,
     )
     return spent, counts
 

@@ -294,6 +294,10 @@ class SessionCounts(Record, frozen=True, kw_only=True):
         int | UnsetType,
         doc("Sessions of `cut` of which no call was sent; absent in documents of before 0.2."),
     ] = UNSET
+    calls_mean: Annotated[
+        float | None,
+        doc("Mean calls of the sessions that ended or failed, of which `session_ms` is; null: none did."),
+    ] = None
 
 
 class RoleFigures(Record, frozen=True, kw_only=True):

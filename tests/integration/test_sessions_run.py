@@ -62,7 +62,8 @@ def test_time_to_the_last_call_and_what_it_went_to_are_those_of_the_server(here)
     (cell,) = summary()["cells"]
     whole, model, tools = (np.array(column) for column in zip(*expected("trace.jsonl"), strict=True))
     assert summary()["scenario"] == "agent-sessions"
-    assert cell["sessions"] == {"planned": 8, "ended": 8, "failed": 0, "cut": 0, "not_begun": 0}
+    counts = {"planned": 8, "ended": 8, "failed": 0, "cut": 0, "not_begun": 0}
+    assert cell["sessions"] == counts | {"calls_mean": SHAPE.calls + 2 * SHAPE.agents}
     assert cell["session_ms"]["mean"] == pytest.approx(whole.mean(), rel=0.03)
     assert cell["session_ms"]["p50"] == pytest.approx(np.median(whole), rel=0.03)
     assert cell["model_time_share"] == pytest.approx(model.sum() / whole.sum(), abs=0.02)

@@ -127,6 +127,19 @@ def test_answers_of_other_lengths_decide_what_depends_on_length():
     assert {"e2e_ms", "tpot_ms", "output_tokens_per_s", "ttft_ms"} <= set(entry.metrics)
 
 
+@pytest.mark.parametrize(
+    ("calls", "found"),
+    [(5.5, {"session-calls": True}), (4.1, {"session-calls": False}), (4.0, {}), (None, {})],
+)
+def test_sessions_of_more_calls_are_longer_for_that(calls, found):
+    counts = {"planned": 9, "ended": 5, "failed": 0, "cut": 4}
+    one, other = (
+        cell(name, sessions=counts | {"calls_mean": mean}) for name, mean in (("a", 4.0), ("b", calls))
+    )
+    assert codes(one, other) == found
+    assert all(entry.metrics == ("session_ms",) for entry in unequal([one, other]))
+
+
 def test_alone_a_first_token_waits_for_no_other_answer():
     alone = {"kind": "concurrency", "value": 1, "arrival": None}
     (entry,) = unequal([cell("a", alone), cell("b", alone, rows=rows(tokens=2))])

@@ -81,6 +81,17 @@ def test_sessions_that_were_never_begun_are_cut_and_counted():
     assert (counts.planned, counts.ended, counts.cut, counts.not_begun) == (4, 1, 3, 2)
 
 
+def test_the_mean_of_calls_is_of_the_sessions_whose_times_count():
+    """One of three calls failed in its second, one of two ended, and one of four was cut."""
+    sizes = (3, 2, 4)
+    calls = [(session, turn, 0, 0, 0, 9) for session, size in enumerate(sizes) for turn in range(size)]
+    rows = [{"sent": 10 * i, "texts": [10 * i + 5]} for i in range(2)]
+    rows[1]["outcome"] = Outcome.RESET
+    late = [{"sent": None}, *({"sent": 10 * i, "texts": [10 * i + 5]} for i in range(3, 6))]
+    late[0]["outcome"] = Outcome.CANCELLED
+    assert figures(asked(*calls), *rows, *late).sessions.calls_mean == 2.5
+
+
 def test_where_every_session_failed_no_time_is_shared_out():
     made = figures(asked((0, 0, 0, 0, 0, 9)), {"sent": 0, "texts": [5], "outcome": Outcome.RESET})
     assert (made.model_time_share, made.tool_time_share) == (None, None)
