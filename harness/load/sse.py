@@ -242,7 +242,7 @@ def read_block(block: bytes, api: Api = CHAT) -> Payload | None:
     if not text.strip():
         return Payload(EventKind.COMMENT) if comment else None
     if text.strip() == b"[DONE]":
-        return Payload(EventKind.DONE, ends=True)
+        return Payload(EventKind.DONE, ends=api.end == "[DONE]")  # else a gateway's, whatever came before it
     return read_json(text, api.read, is_error=event == b"error")
 
 

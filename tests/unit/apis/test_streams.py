@@ -78,6 +78,16 @@ def test_a_stream_that_breaks_off_is_a_failure(api: Api, body: bytes, reason: st
     assert settled.outcome is Outcome.TRUNCATED
 
 
+@pytest.mark.parametrize("api", [RESPONSES, MESSAGES], ids=lambda api: api.name)
+def test_the_end_of_chat_is_not_the_end_of_another_api(api: Api) -> None:
+    """A gateway may write it after the stream of an engine that died."""
+    whole = {"responses": vllm_responses(TEXTS), "messages": vllm_messages(TEXTS)}[api.name]
+    done = b"data: [DONE]\n\n"
+    cut = whole[: whole.index(b"\n\n", whole.index(b"blue")) + 2]
+    assert play([head(CHUNKED), chunked([cut, done])], api=api).outcome is Outcome.UNFINISHED
+    assert play([head(CHUNKED), chunked([whole, done])], api=api).outcome is Outcome.OK
+
+
 @pytest.mark.parametrize("api", STREAMED, ids=lambda api: api.name)
 def test_an_error_that_a_done_follows_is_a_failure(api: Api) -> None:
     body = {
