@@ -300,7 +300,6 @@ def read_summary(document: Document) -> Iterator[Taken]:
         took=figures_of(count),
         load=_load(phase, count or 0, where),
         cap=_cap(phase),
-        records=Rows(where).records(),
         model=_model(about),
         started_unix_ns=unix_ns(about.start_time),
         lacks=tuple(lacks),

@@ -203,7 +203,6 @@ def read_summary(document: Document) -> Iterator[Taken]:
         level="summary",
         took=figures_of(count),
         load=load,
-        records=Rows(where).records(),
         lacks=tuple(lacks),
         definitions=serving.definitions("inference-perf", reported),
         reported=reported,

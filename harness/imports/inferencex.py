@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import COUNTS, VERSION, Rows, Taken, as_name
+from harness.imports.taken import COUNTS, VERSION, Taken, as_name
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import INFERENCEX_LATENCIES, KEY, as_median
 from harness.model.numbers import short
@@ -90,7 +90,6 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
         level="summary",
         took="figures of a row",
         load=Load(kind="concurrency", value=row.conc or 1, think_time_s=0.0),
-        records=Rows(where).records(),
         model=row.model,
         variant="-".join(as_name(part) for part in _setup(row, values) if part),
         lacks=tuple(lacks),

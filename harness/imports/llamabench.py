@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.imports.source import Document, Source, finite, wrong
-from harness.imports.taken import Rows, Taken, agree, mean, unix_ns
+from harness.imports.taken import Taken, agree, mean, unix_ns
 from harness.model import Load
 
 TOOL = "llama-bench"
@@ -85,7 +85,6 @@ def _taken(test: _Test, values: Mapping[str, Any], where: str) -> Iterator[Taken
             level="summary",
             took=f"the speed of test {name}",
             load=Load(kind="concurrency", value=1, think_time_s=0.0),
-            records=Rows(where).records(),
             model=test.model_filename.rpartition("/")[2] or None,
             variant=name,
             settings=settings,

@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import LOAD, UNKNOWN_LOAD, Rows, Taken, figures_of
+from harness.imports.taken import LOAD, UNKNOWN_LOAD, Taken, figures_of
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, MLPERF_LATENCIES
 from harness.model.numbers import short
@@ -86,7 +86,6 @@ def read(document: Document) -> Iterator[Taken]:
         took=figures_of(answered),
         load=load,
         cap=cap,
-        records=Rows(where).records(),
         lacks=tuple(lacks),
         definitions={metric: f"{TOOL}: {_MEANS[metric]}" for metric in _MEANS if metric in names},
         reported=reported,

@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Rows, Taken, figures_of, unix_ns, without_zone
+from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Taken, figures_of, unix_ns, without_zone
 from harness.metrics.peers import TOOLS, tool_named
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES
@@ -112,7 +112,6 @@ def read(document: Document) -> Iterator[Taken]:
         load=load,
         cap=cap,
         started_unix_ns=unix_ns(start),
-        records=Rows(where).records(),
         model=_model(scenario),
         lacks=(*lacks, *without_zone(start)),
         definitions=meant,

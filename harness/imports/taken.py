@@ -42,6 +42,10 @@ _LATEST_S = 9e9  # in ns it fits into 64 bits
 _MOST_COUNT = 2**31 - 1  # tokens of a request: what 32 bits hold
 
 
+def _no_records() -> Records:
+    return Records(empty_requests(0), np.zeros(0, EVENT_DTYPE), (), (), ())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """`started_unix_ns`: None if the file does not say. `cap`: most requests in flight. `settings`: those of
@@ -53,7 +57,7 @@ class Taken:
     level: Level
     took: str
     load: Load
-    records: Records
+    records: Records = field(default_factory=_no_records)
     model: str | None = None
     label: str = ""  # of the backend, where the file names it
     variant: str = ""  # what sets it apart from others in the same file, such as `tg128`
@@ -146,9 +150,9 @@ class Rows:
     def records(self, slots: int | None = None) -> Records:
         """Times count from the first send. With `slots` of a closed loop, a slot is free when an answer has
         ended."""
-        rows = empty_requests(len(self))
         if not len(self):
-            return Records(rows, np.zeros(0, EVENT_DTYPE), (), (), ())
+            return _no_records()
+        rows = empty_requests(len(self))
         t0 = min(answer.sent_s for answer in self._answers)
         for row, answer in zip(rows, self._answers, strict=True):
             row["outcome"] = answer.outcome

@@ -104,7 +104,6 @@ def _summary(
         load=load,
         cap=file.max_concurrency,
         settings=_server(document.path),
-        records=Rows(document.where).records(),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
         planned=file.completed + file.failures,
