@@ -35,8 +35,8 @@ def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
     if not unknown.any():
         return None
     events, letters = (found[rows["seq"]] for found in _of_first_arrivals(view.records))
-    single = letters[first_tokens(rows) == 1]
-    tokens = rows["output_tokens"] - unseen_tokens(rows)
+    unseen = unseen_tokens(rows)
+    single, tokens = letters[first_tokens(rows) - unseen == 1], rows["output_tokens"] - unseen
     per_token = float(rows["output_chars"].sum()) / float(tokens.sum())
     of_one = float(single.mean()) if len(single) else per_token
     later = rows["text_events"] - np.maximum(events, 1)
