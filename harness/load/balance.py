@@ -1,7 +1,5 @@
 """The choice among several servers of one model: by the schedule, or by what is in flight."""
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,16 +10,6 @@ from harness.load.sharding import units_of
 def round_robin(count: int, sessions: Sessions | None, replicas: int) -> NDArray[np.int16]:
     """The replica of each request, dealt in turn; all turns of a session go to one."""
     return (units_of(count, sessions) % replicas).astype(np.int16)
-
-
-class Balancer(Protocol):
-    """Balances one worker's share."""
-
-    def choose(self, index: int) -> int:
-        """The replica for the request at `index`, now."""
-
-    def ended(self, replica: int) -> None:
-        """Is called when a request to that replica has ended."""
 
 
 class Dealt:
@@ -47,6 +35,7 @@ class LeastOutstanding:
         self._replica_of: dict[int, int] = {}  # by session
 
     def choose(self, index: int) -> int:
+        """The replica for the request at `index`, now."""
         if self._session is None:
             replica = self._fewest()
         else:
@@ -58,6 +47,7 @@ class LeastOutstanding:
         return replica
 
     def ended(self, replica: int) -> None:
+        """Is called when a request to that replica has ended."""
         self._in_flight[replica] -= 1
 
     def _fewest(self) -> int:
@@ -66,6 +56,9 @@ class LeastOutstanding:
             self._order, key=lambda candidate: (self._in_flight[candidate], (candidate - after) % count)
         )
         return self._last
+
+
+Balancer = Dealt | LeastOutstanding  # of one worker's share
 
 
 def balancer_of(job: LoadJob) -> Balancer:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import takewhile
 from operator import methodcaller
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +33,6 @@ class Run(NamedTuple):
     sizes: NDArray[np.int32]  # bytes of each event, with the empty line that ends it
 
 
-class Form(Protocol):
-    @property
-    def prefix(self) -> bytes:
-        """The bytes that every event of the form begins with."""
-
-    @property
-    def kind(self) -> EventKind: ...
-
-    def take_run(self, body: bytes, start: int) -> Run:
-        """The events of this form from `start` up to the first of another."""
-
-
 class PlainForm(NamedTuple):
     """Events that are `prefix` + a JSON string + `suffix`."""
 
@@ -53,6 +41,7 @@ class PlainForm(NamedTuple):
     kind: EventKind
 
     def take_run(self, body: bytes, start: int) -> Run:
+        """The events of this form from `start` up to the first of another."""
         events = body[start:].split(self.suffix)[:-1]
         head = len(self.prefix)
         strings = [event[head:] for event in takewhile(methodcaller("startswith", self.prefix), events)]
@@ -76,6 +65,9 @@ class CountedForm(NamedTuple):
             overheads.append(end - at - len(text))
             at = end
         return _run(strings, np.array(overheads, np.int32))
+
+
+Form = PlainForm | CountedForm
 
 
 def _run(strings: list[bytes], overheads: Any) -> Run:
