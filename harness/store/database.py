@@ -1,5 +1,6 @@
 """Runs as tables for SQL: `cells`, `verdicts`, `requests`, `events` and `telemetry`, each with its `run`."""
 
+import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -98,6 +99,8 @@ def _opened(folder: RunFolder, run: str, views: Sequence[str], stack: ExitStack)
         where = ascii(str(folder.path))
         raise SpecError("has a name that is not UTF-8", where=where, hint="rename it") from None
     except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # not a fault of the run
+            raise
         raise SpecError(f"cannot be read: {error.strerror}", where=f"{folder.path}/{name}") from None
     return files
 

@@ -1,5 +1,6 @@
 """`bench query`: one statement that reads, values as a table and a document show them, what is left out."""
 
+import errno
 import json
 
 import pytest
@@ -8,6 +9,7 @@ from harness.cli.commands.query import _word, json_row
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.store import RunFolder
+from harness.store.confined import Confined
 from tests.factories.runs import TWO, Shape, copy_of, make_run
 
 
@@ -127,6 +129,19 @@ def test_a_run_whose_name_is_not_utf8_is_left_out(capsys, results, tmp_path):
     code, _out, err = query(capsys, tmp_path, "select count(*) as n from cells")
     assert code == ExitCode.USAGE
     assert err.splitlines()[0].endswith("run\\udcfe': has a name that is not UTF-8")
+
+
+def test_too_few_open_files_are_put_down_to_the_machine_and_not_to_the_run(capsys, results, monkeypatch):
+    def refuse(_files, _name):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Confined, "opened", refuse)
+    code, _out, err = query(capsys, results, "select 1")
+    assert code == ExitCode.SETUP
+    assert err.splitlines() == [
+        "error: too many open files",
+        "hint: raise the limit of open files, as `ulimit -n 4096` does",
+    ]
 
 
 def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
