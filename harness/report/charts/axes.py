@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from harness.model.numbers import as_given
-from harness.report.charts.model import Axis
+from harness.report.charts.model import LOG_WORDS, Axis
 
 LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
 LOG_LOADS_FROM = 4.0  # loads are mostly doubled from point to point
@@ -22,6 +22,7 @@ RULES = {
     "steps": STEPS,
     "room": ROOM,
     "logRoom": LOG_ROOM,
+    "logWords": LOG_WORDS,
     "decade": DECADE,
     "wide": WIDE,
 }

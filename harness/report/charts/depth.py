@@ -49,7 +49,7 @@ def _chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
         for line in lines
     )
     names = {point.x: point.key for point in points}
-    axis = loads("tokens of the context, up to", sorted(names))
+    axis = loads("context up to (tokens)", sorted(names))
     return Chart(
         name=f"{shown.metric.name.removesuffix('_ms')}-depth-{group.point.label}",
         family="depth",

@@ -8,6 +8,8 @@ Role = Literal["main", "repeat", "ideal", "front", "change", "knee"]
 # How a reader finds a value: all that share an x, all that share a y, or the nearest point alone.
 Reading = Literal["x", "y", "near"]
 
+LOG_WORDS = ", log scale"
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -17,6 +19,11 @@ class Axis:
     ticks: tuple[tuple[float, str], ...]
     log: bool = False
     fits: bool = False  # its ends follow from the values shown
+
+    @property
+    def words(self) -> str:
+        """The title, which names a logarithmic scale: ticks at 1, 2, 4 and 8 alone look evenly spaced."""
+        return f"{self.title}{LOG_WORDS}" if self.log else self.title
 
     def place(self, value: float) -> float:
         """Maps `low` to 0 and `high` to 1. Values beyond are drawn at the end."""

@@ -112,8 +112,11 @@ const fitting = (svg, [left, top, right, bottom]) => {
     for (const [part, { d }] of made) if (part.matches(".grid")) part.setAttribute("d", d);
     for (const axis of ["x", "y"]) {
       now[axis] = same;
-      if (whole || !axes[axis][3]) continue;
-      const fresh = fitted(values(axis, lines));
+      const fits = !whole && axes[axis][3];
+      const fresh = fits ? fitted(values(axis, lines)) : axes[axis];
+      const title = svg.querySelector(`.title.${axis}`);
+      if (title) title.textContent = title.textContent.replace(axisRules.logWords, "") + (fresh[2] ? axisRules.logWords : "");
+      if (!fits) continue;
       const [before, after] = [scale(axes[axis], ...span[axis]), scale(fresh, ...span[axis])];
       now[axis] = (pixel) => Number(after.pixel(before.value(pixel)).toFixed(2));
       label(axis, fresh);

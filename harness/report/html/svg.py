@@ -115,13 +115,16 @@ class _Drawing:
             yield tag("text", text, x=_n(middle), y=_n(self.bottom + 15), text_anchor="middle")
 
     def _titles(self) -> Html:
-        half = LETTER * len(self.chart.x.title) / 2
+        x, y = self.chart.x, self.chart.y
+        half = LETTER * len(x.words) / 2
         middle = max(half, min((self.left + WIDTH - RIGHT) / 2, WIDTH - half))
-        below = tag("text", self.chart.x.title, x=_n(middle), y=_n(self.height - 6), text_anchor="middle")
-        if not self.chart.y.title:
+        below = tag(
+            "text", x.words, x=_n(middle), y=_n(self.height - 6), text_anchor="middle", class_="title x"
+        )
+        if not y.title:
             return below
         left = tag(
-            "text", self.chart.y.title, text_anchor="middle",
+            "text", y.words, text_anchor="middle", class_="title y",
             transform=f"translate(14,{_n((TOP + self.bottom) / 2)}) rotate(-90)",
         )  # fmt: skip
         return join([below, left])

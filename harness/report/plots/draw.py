@@ -130,4 +130,4 @@ def _side(axes: Axes, side: Side, axis: Axis) -> None:
     side.set_major_locator(FixedLocator([value for value, _ in axis.ticks]))
     side.set_major_formatter(FixedFormatter([text for _, text in axis.ticks]))
     side.set_minor_locator(NullLocator())
-    (axes.set_xlabel if horizontal else axes.set_ylabel)(axis.title)
+    (axes.set_xlabel if horizontal else axes.set_ylabel)(axis.words)

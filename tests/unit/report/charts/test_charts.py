@@ -239,6 +239,12 @@ def test_a_wide_range_is_logarithmic_and_written_out():
     assert axes.fitted("ms", [0.0]).high > 0
 
 
+def test_an_axis_says_that_it_is_logarithmic():
+    assert axes.fitted("TTFT, ms", [2.0, 900.0]).words == "TTFT, ms, log scale"
+    assert axes.loads("concurrency", [1, 2, 4, 8]).words == "concurrency, log scale"
+    assert axes.loads("concurrency", [1, 2]).words == "concurrency"
+
+
 @pytest.mark.parametrize(
     ("values", "ends"), [((-12.0, 40.0), (-13.44, 44.8)), ((-12.0, -4.0), (-13.44, 0.0))]
 )

@@ -40,3 +40,9 @@ def test_figures_of_an_axis_keep_clear_of_its_title_and_of_the_edge(most):
         assert end - DIGIT * len(text) >= TITLE_END
     for text, middle in ticks(html, "x"):
         assert middle + DIGIT * len(text) / 2 <= WIDTH
+
+
+def test_a_logarithmic_axis_is_named_so_on_both_sides():
+    html = draw(chart(x=axes.loads("concurrency", [1, 8]), y=axes.fitted("TTFT, ms", [1.0, 900.0])))
+    assert ">concurrency, log scale<" in html
+    assert ">TTFT, ms, log scale<" in html
