@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from harness.model import CellResult, Interval, PairVerdict, Summary, VerdictRules, known
 from harness.model.json_path import number_at
 from harness.model.measures import Measure, measure
+from harness.model.metric_table import root_of
 from harness.model.numbers import counted, digits_apart, fixed, number, short
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, table, tag
@@ -41,7 +42,7 @@ def _runs(summary: Summary, entry: PairVerdict, shown: Measure) -> Html:
     rows = []
     for repeat in sorted({*a, *b}):
         pair = a.get(repeat), b.get(repeat)
-        rows.append([str(repeat), *(_value(cell, shown) for cell in pair), _quotient(pair, shown)])
+        rows.append([f"r{repeat}", *(_value(cell, shown) for cell in pair), _quotient(pair, shown)])
     head = ["repeat", *short_names((entry.a, entry.b), 60).values(), "first / second"]
     return table(f"{shown.title} of each run", head, rows, class_="numbers")
 
@@ -92,10 +93,7 @@ def _facts(summary: Summary, entry: PairVerdict, shown: Measure) -> Iterator[str
         )
     if (smallest := entry.smallest_detectable) is not None:
         yield f"smallest difference found in 4 of 5 such experiments: {short(100 * smallest)} %"
-    unequal = list(dict.fromkeys(_unequal(summary, entry)))
-    yield from (f"unequal: {text}" for text in unequal)
-    if not unequal:
-        yield "unequal: nothing that is known"
+    yield from _unequal(summary, entry)
 
 
 def _tests(entry: PairVerdict, rules: VerdictRules) -> Iterator[str]:
@@ -106,9 +104,25 @@ def _tests(entry: PairVerdict, rules: VerdictRules) -> Iterator[str]:
 
 
 def _unequal(summary: Summary, entry: PairVerdict) -> Iterator[str]:
-    for difference in summary.unequal:
-        if {entry.a, entry.b} & set(difference.labels):
-            yield plain(difference.text, 300) + (" (forbids a comparison)" if difference.matters else "")
+    """What has an effect on this metric; the rest is alike for every verdict and stands in one table."""
+    known = {
+        difference.text: difference for difference in summary.unequal
+        if {entry.a, entry.b} & set(difference.labels)
+    }  # fmt: skip
+    effective = [
+        difference for difference in known.values()
+        if (difference.matters or difference.apart)
+        and (not difference.metrics or root_of(entry.metric) in difference.metrics)
+    ]  # fmt: skip
+    for difference in effective:
+        effect = "forbids a comparison" if difference.matters else "widens the floor"
+        between = " of those that differ" if len(difference.labels) > 2 else ""
+        yield f"unequal: {plain(difference.text, 300)} ({effect}{between})"
+    if others := len(known) - len(effective):
+        link = tag("a", "Differences", href="#differences")
+        yield join([f"unequal without an effect on this verdict: {counted(others, 'condition')}, see ", link])
+    if not known:
+        yield "unequal: nothing that is known"
 
 
 def _interval(ratio: Interval) -> str:

@@ -47,6 +47,7 @@ def test_values_pairs_interval_p_and_level_are_there():
     assert "95\N{NO-BREAK SPACE}% interval of this pair alone" in page
     assert "runs with a figure: 3 and 3" in page
     assert "unequal: nothing that is known" in page
+    assert '<th scope="row">r0</th>' in page  # as warnings and cells number it
 
 
 def test_what_was_unequal_and_what_failed_is_there():
@@ -102,3 +103,18 @@ def test_less_of_a_price_and_more_of_a_share_or_rate_are_not_called_faster():
     for words in ("a 2× less", "a 2× more", "a 4× more"):
         assert f">{words}</span>" in page
     assert "× faster" not in page
+
+
+def test_evidence_names_what_has_an_effect_on_its_metric_and_counts_the_rest():
+    cells = interleaved((10.0, 11.0, 10.5), (20.0, 22.5, 21.0))
+    found = [
+        {"labels": ["a", "b", "c"], "text": "weights: Q4 (a, b), bf16 (c)", "matters": True},
+        {"labels": ["a", "b"], "text": "block: 1 (a), 2 (b)", "matters": False},
+        {"labels": ["a", "b"], "text": "usage: 9 (a), 8 (b)", "matters": True, "metrics": ["tpot_ms"]},
+    ]
+    page = opened(*cells, unequal=found)
+    assert "weights: Q4 (a, b), bf16 (c) (forbids a comparison of those that differ)" in page
+    assert "block:" not in page
+    assert "usage:" not in page
+    others = 'unequal without an effect on this verdict: 2 conditions, see <a href="#differences">'
+    assert others in page
