@@ -30,7 +30,9 @@ def standing(source: Source, group: Group, ranking: Order) -> Html:
     better = "highest" if by.metric.better == "higher" else "lowest"
     title = tag("strong", capital(point_words(group.point)))
     tied = BRACKET if any(len(labels) > 1 for labels in ranking.groups) else ""
-    caption = tag("caption", title, f", median {by.name}, {better} first{tied}")
+    ranged = any(_range(row, by) for row in rows.values())
+    median = f"median {by.name}{' (range of the repeats)' if ranged else ''}"
+    caption = tag("caption", title, f", {median}, {better} first{tied}")
     return tag("table", caption, *bodies, class_="standing")
 
 
@@ -43,15 +45,13 @@ def _row(source: Source, row: Row, position: Place, shown: Measure, longest: flo
     share = max(0.0, 100 * position.median / longest) if longest > 0 else 0.0  # no bar for less than nothing
     bar = tag("span", class_=f"bar k{index % 8}", style=f"width: {share:.1f}%")
     doubt = [tag("span", " in doubt", class_="suspect", title=position.doubt)] if position.doubt else []
-    value = tag("td", _value(row, position, shown), *doubt)
+    figure = f"{shown.figure(position.median)} {shown.unit}".rstrip()
+    value = tag("td", f"{figure}{_range(row, shown)}", *doubt)
     return tag("tr", name, tag("td", bar, class_="track"), value, data_series=str(index))
 
 
-def _value(row: Row, position: Place, shown: Measure) -> str:
-    """`191 ms (163 to 220)`: the range of the repeats."""
-    text = f"{shown.figure(position.median or 0.0)} {shown.unit}".strip()
+def _range(row: Row, shown: Measure) -> str:
+    """` (163 to 220)`: the range of the repeats; "" where they do not differ."""
     spread = row.spread(shown.path)
-    if spread is None:
-        return text
-    low, high = shown.figure(spread.low), shown.figure(spread.high)
-    return f"{text} ({low} to {high})" if low != high else text
+    low, high = (shown.figure(end) for end in (spread.low, spread.high)) if spread else ("", "")
+    return f" ({low} to {high})" if low != high else ""
