@@ -214,6 +214,12 @@ def test_a_command_with_the_run_is_not_broken(columns):
     assert list(next_lines(interrupted, columns, path))[-1].endswith(f" bench resume {path}")
 
 
+def test_the_path_of_a_log_stays_as_it_is():
+    log = f"its log: /runs/{summary().run}/logs/a.log"
+    made = summary(cell(validity=verdict("INVALID", "engine-died", "1", "0", log)))
+    assert log in " ".join(" ".join(next_lines(made, 200, f"/runs/{summary().run}")).split())
+
+
 def test_what_is_undecided_says_what_would_decide_it():
     made = two("not enough runs")
     pairs = [replace(one, lacks="about 9 runs would decide", runs_needed=9) for one in made.comparison]
