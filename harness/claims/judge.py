@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from harness.claims.catalog import Catalog, Claim
-from harness.claims.run_context import RunContext, place_of
+from harness.claims.run_context import RunContext, Triple, place_of
 from harness.model import (
     ClaimFinding,
     ClaimResult,
@@ -127,9 +127,7 @@ def _says_nothing(finding: PairVerdict) -> bool:
     return finding.verdict == "not comparable" or (finding.ratio is None and any(finding.left_out))
 
 
-def _one(
-    about: str, load: LoadPoint, stated: tuple[float, float], measured: tuple[float, float, float] | None
-) -> ClaimFinding:
+def _one(about: str, load: LoadPoint, stated: tuple[float, float], measured: Triple | None) -> ClaimFinding:
     low, high = stated
     if measured is None:
         word, why = OPEN, "no interval: too few runs, or not reported"
@@ -146,7 +144,7 @@ def _finding(
     about: str,
     load: LoadPoint,
     stated: tuple[float, float],
-    measured: tuple[float, float, float] | None,
+    measured: Triple | None,
     verdict: ClaimVerdict,
     why: str,
 ) -> ClaimFinding:
@@ -155,9 +153,7 @@ def _finding(
     return ClaimFinding(about=about, load=load, stated=limits, measured=measured, verdict=verdict, why=why)
 
 
-def _over(
-    high: tuple[float, float, float] | None, low: tuple[float, float, float] | None
-) -> tuple[float, float, float] | None:
+def _over(high: Triple | None, low: Triple | None) -> Triple | None:
     """The widest interval that both allow."""
     if high is None or low is None or low[0] <= 0:
         return None
