@@ -20,6 +20,8 @@ MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
 _MOST_NAMED = 3
+_TOO_MUCH = ("HTTP 429", "HTTP 503")
+_LESS = "the server refuses what it has no room for: lower the load, or raise its limits; see its log"
 _ERROR_CHARS = 80
 
 
@@ -57,7 +59,8 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
         invalid = failed / total > MAX_FAILED_SHARE
         why, case = _most_frequent_failure(cell)
         verdict: Doubt = "INVALID" if invalid else "SUSPECT"
-        yield Violation(f"{failed} of {total}{why}", verdict=verdict, failure=case)
+        hint = _LESS if case in _TOO_MUCH else None
+        yield Violation(f"{failed} of {total}{why}", hint=hint, verdict=verdict, failure=case)
 
 
 def _most_frequent_failure(cell: Evidence) -> tuple[str, str | UnsetType]:

@@ -223,6 +223,20 @@ def test_failed_requests_say_why():
     assert shown(records(*GOOD, {"outcome": Outcome.RESET}))[0] == "1 of 11: reset"
 
 
+@pytest.mark.parametrize(
+    ("status", "first"), [(429, "the server refuses"), (503, "the server refuses"), (500, "see all")]
+)
+def test_a_server_that_refuses_what_is_too_much_needs_a_lower_load(status, first):
+    """Of one that was running before there is no log to look at."""
+    made = records(*({"intended": 10 * i, "texts": [10 * i + 5]} for i in range(20)))
+    made.requests["outcome"][10:] = Outcome.HTTP_ERROR
+    made.requests["http_status"][10:] = status
+    (reason,) = [
+        one for one in judge(Evidence(RequestView(made), facts())).reasons if one.code == "failed-requests"
+    ]
+    assert reason.hint.startswith(first)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_failures_that_are_equally_frequent_are_named_alike_in_any_order_of_the_requests(order):
     failed = [
