@@ -22,7 +22,7 @@ from harness.nightly.suite import Entry, Suite
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, drifts, entries, same_course, series, without_first
+from harness.verdicts.history import Drift, drifts, entries, not_kept, same_course, series
 from harness.verdicts.missing import Missing
 
 State = Literal["measured", "failed", "out of time", "left out"]
@@ -282,7 +282,7 @@ def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None
                 else:
                     counted.append(entry)
             append_history(history_path(out), [entry for entry in counted if entry.run == summary.run])
-            for why in without_first(summary):
+            for why in not_kept(summary):
                 note(f"  {why}")
             tonight.add(folder.run_id)
     return tonight

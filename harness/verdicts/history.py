@@ -48,7 +48,7 @@ Key = tuple[str, LoadPoint]  # a backend and a load
 def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
     """Lines of the history for a run, one per backend and load: the metrics of its verdicts, and the tail.
 
-    What `without_first` names has none.
+    What `not_kept` names has none.
     """
     return [
         _entry(manifest, summary, key, work, metrics)
@@ -57,17 +57,25 @@ def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
     ]
 
 
-def without_first(summary: Summary) -> list[str]:
-    """A sentence for each backend and load that has figures, but whose requests are not known.
+def not_kept(summary: Summary) -> list[str]:
+    """A sentence for each backend and load without a valid figure, or whose requests are not known.
 
     Every repeat has requests of its own, and the first ones say whether nights had the same.
     """
+    figures = _figures(summary)
     return [
-        f"{label} {load.label} of {summary.run} is not in the history: without its first repeat, its "
-        "requests are not known to be those of other runs"
-        for label, load in _figures(summary)
-        if _requests(summary, (label, load)) is None
+        f"{label} {load.label} of {summary.run} is not in the history: {why}"
+        for label, load in dict.fromkeys((cell.label, cell.point) for cell in summary.cells if not cell.probe)
+        if (why := _why_not(summary, (label, load), figures))
     ]
+
+
+def _why_not(summary: Summary, key: Key, figures: Container[Key]) -> str:
+    if key not in figures:
+        return "it has no valid figure"
+    if _requests(summary, key) is None:
+        return "without its first repeat, its requests are not known to be those of other runs"
+    return ""
 
 
 def _figures(summary: Summary) -> dict[Key, dict[str, HistoryFigure]]:

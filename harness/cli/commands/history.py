@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store.history import append_history, history_path, read_history
     from harness.summary import summarise_folder
     from harness.validity.notices import left_out
-    from harness.verdicts.history import drifts, entries, series, without_first
+    from harness.verdicts.history import drifts, entries, not_kept, series
 
     path = history_path(arguments.out)
     added = set()
@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
         append_history(path, entries(folder.read_manifest(), summary))
         added.add(summary.run)
-        for why in without_first(summary):
+        for why in not_kept(summary):
             print(f"warning: {plain(why)}", file=sys.stderr)
     history = read_history(path)
     if not history:

@@ -27,7 +27,7 @@ from harness.report.tables.changes import by_load, change, change_table
 from harness.report.view import groups
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
-from harness.verdicts.history import Series, entries, series, without_first
+from harness.verdicts.history import Series, entries, not_kept, series
 
 
 def page(runs: Sequence[Run], document: RunComparison) -> str:
@@ -172,7 +172,7 @@ def _left_out(runs: Sequence[Run], found: Several, document: RunComparison) -> I
     """Refused pairs with the reason, what a later run lacks, and what the course over time leaves out."""
     lines = [f"{pair_words(pair)}: refused, {plain(why_refused(pair))}" for pair in found.refused]
     lines += missing_lines(document)
-    lines += [plain(why, 400) for run in runs if run.summary for why in without_first(run.summary)]
+    lines += [plain(why, 400) for run in runs if run.summary for why in not_kept(run.summary)]
     if lines:
         yield tag("div", tag("h3", "Not compared"), items(lines), class_="small")
 

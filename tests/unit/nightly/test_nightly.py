@@ -493,7 +493,7 @@ def test_a_damaged_history_is_known_before_the_night(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("own_signals", "imported_here")
 def test_what_is_not_in_the_history_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.nightly.run_suite.without_first", lambda summary: [f"no {summary.scenario}"])
+    monkeypatch.setattr("harness.nightly.run_suite.not_kept", lambda summary: [f"no {summary.scenario}"])
     foreign.write(tmp_path / "tonight.json", foreign.vllm())
     entry = Entry(backends=("ours",), files=(str(tmp_path / "tonight.json"),))
     noted: list[str] = []

@@ -18,9 +18,9 @@ from harness.verdicts.history import (
     changes,
     drifts,
     entries,
+    not_kept,
     series,
     stretches,
-    without_first,
 )
 from tests.factories.documents import made
 from tests.factories.summaries import cell, summary
@@ -233,7 +233,7 @@ def test_a_night_without_its_first_repeat_has_the_requests_of_another_backend():
     manifest, whole = of_repeats(vllm=(2, 1), tgi=(1, 2, 0))
     found = {one.label: one.workload_sha256 for one in entries(manifest, whole)}
     assert found == {"vllm": "requests 0", "tgi": "requests 0"}
-    assert without_first(whole) == []
+    assert not_kept(whole) == []
 
 
 @pytest.mark.parametrize("others", [{}, {"tgi": (3, 4)}, {"tgi": (0, 3)}])
@@ -241,11 +241,20 @@ def test_a_night_whose_requests_nobody_knows_is_left_out_by_name(others):
     """Two backends without a repeat in common may have had other requests each."""
     manifest, whole = of_repeats(vllm=(1, 2), **others)
     assert "vllm" not in [one.label for one in entries(manifest, whole)]
-    (why, *_) = without_first(whole)
+    (why, *_) = not_kept(whole)
     assert why == (
         "vllm c4 of run-00 is not in the history: without its first repeat, its requests are not known to be "
         "those of other runs"
     )
+
+
+def test_a_backend_without_a_valid_figure_is_left_out_by_name():
+    cells = [cell("vllm"), cell("tgi", validity={"verdict": "INVALID"})]
+    whole = summary(
+        *cells, run="run-00", **compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))._asdict()
+    )
+    assert not_kept(whole) == ["tgi c4 of run-00 is not in the history: it has no valid figure"]
+    assert [one.label for one in entries(made(Manifest), whole)] == ["vllm"]
 
 
 def test_a_load_that_a_capacity_search_tried_late_is_in_the_history():
