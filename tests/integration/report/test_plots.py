@@ -118,10 +118,10 @@ def test_titles_say_scenario_model_machine_and_axes_their_units(two):
         assert picture.title in found
         assert "shared-prefix · SmolLM2 · 2× H200" in found
         assert "SIMULATED" not in found
-    assert {"Time to first token, ms", "share of requests, %"} <= set(
+    assert {"Time to first token, ms, log scale", "share of requests, %"} <= set(
         texts(folder.path / "plots" / "ttft-cdf-c4.svg")
     )
-    assert {"TTFT p50, ms", "concurrency (closed loop)", "1", "4"} <= set(
+    assert {"TTFT p50, ms", "concurrency (closed loop), log scale", "1", "4"} <= set(
         texts(folder.path / "plots" / "ttft-load-concurrency.svg")
     )
     assert {"ideal", "cached share of prompt tokens, %"} <= set(
