@@ -89,8 +89,8 @@ def panels(cell: CellResult, telemetry: Telemetry, end_s: float) -> Iterator[Pan
 
 def _queue(telemetry: Telemetry, end_s: float) -> Panel | None:
     curves = [
-        Curve(name, *_visible(telemetry.get(f"engine.{name}"), end_s), color, style="steps-post")
-        for name, color in (("running", BLUE), ("waiting", RED))
+        Curve(name, *_visible(telemetry.get(f"engine.{name}"), end_s), color, dash, style="steps-post")
+        for name, color, dash in (("running", BLUE, "-"), ("waiting", RED, DASHED))
     ]
     return _panel("engine's\nrequests", curves)
 
@@ -174,7 +174,7 @@ def _power(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | N
 def _panel(
     axis: str, curves: Sequence[Curve], unit: str = "", *, top: float = 0.0, stacked: bool = False
 ) -> Panel | None:
-    drawn = [curve for curve in curves if len(curve.seconds)]
+    drawn = [curve for curve in curves if len(curve.seconds) > 1]  # a line needs two samples
     if not drawn:
         return None
     tops = [f"{curve.name} up to {number(float(curve.values.max()))} {unit}".strip() for curve in drawn]
