@@ -47,11 +47,12 @@ def _compared(source: Source) -> str:
     if len(names) > 1:
         work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
     where = ", ".join(filter(None, (model(summary), machine(source.host))))
-    points = counted(len(groups(summary)), "load point")
+    loads = len(groups(summary))
+    each = " each" if len(names) > 1 or loads > 1 else ""
     return (
         f"{listing(names)} {'was' if len(names) == 1 else 'were'} given {work} of the scenario "
-        f"{summary.scenario}{f' ({where})' if where else ''} at {points}, "
-        f"{repeats_words(summary)} each."
+        f"{summary.scenario}{f' ({where})' if where else ''} at "
+        f"{counted(loads, 'load point')}, {repeats_words(summary)}{each}."
     )
 
 
