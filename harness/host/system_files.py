@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def text_of(path: Path) -> str:
-    """Without white space at its ends; "" for a file that is not there, or that this user may not read."""
+    """The text, stripped; "" for a file that is not there, or that this user may not read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
