@@ -149,11 +149,14 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
 
 
 def _end(records: Records, requested: RequestTable, row: int) -> str:
-    """The finish reason. Where the server sent none, an answer as long as was allowed was cut off."""
-    answer = records.requests[row]
+    """The finish reason. Where the server sent none, an answer as long as was allowed was cut off.
+
+    The status `completed` of responses is none: llama.cpp has it for answers that their limit cut, too.
+    """
+    answer, reason = records.requests[row], records.finish_reasons[row]
     allowed = requested.numbers["max_tokens"][answer["seq"]]
     cut = 0 < allowed <= answer["output_tokens"]
-    return records.finish_reasons[row] or ("length" if cut else "")
+    return "length" if cut and reason in ("", "completed") else reason
 
 
 def _check_of(expected: Expected) -> str:

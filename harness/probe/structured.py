@@ -48,8 +48,8 @@ def _constrained(trial: Trial, seen: Seen) -> bool | None:
     """An answer cut off at the limit may be the beginning of the right one."""
     if trial.fits(seen.text):
         return True
-    may_go_on = finish_of(seen.finish_reason) is Finish.CUT and trial.begins(seen.text)
-    return None if may_go_on else False
+    cut = finish_of(seen.finish_reason) is Finish.CUT or seen.count("output_tokens") >= _ROOM
+    return None if cut and trial.begins(seen.text) else False
 
 
 def tools(asker: Asker) -> Iterator[Finding]:

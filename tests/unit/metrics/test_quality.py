@@ -322,6 +322,13 @@ def test_an_answer_without_a_finish_reason_was_cut_where_it_is_as_long_as_was_al
     assert (counts["not JSON"], counts["truncated"], counts["valid"]) == (3, 1, 1)
 
 
+@pytest.mark.parametrize(("tokens", "verdict"), [(9, "not JSON"), (10, "truncated")])
+def test_a_completed_response_was_cut_where_it_is_as_long_as_was_allowed(tokens, verdict):
+    """As llama.cpp ends it through responses."""
+    made, asked = cell((ask(JSON, "json_schema"), '{"n": ', {"end": "completed", "tokens": tokens}))
+    assert quality(RequestView(made), asked).answers.structured["json_schema"][verdict] == 1
+
+
 def test_labels_and_calls_have_rates_of_their_own():
     made, asked = cell(
         (ask(LABEL), "sport", {}),

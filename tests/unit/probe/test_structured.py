@@ -32,6 +32,12 @@ def test_a_constraint_constrains_or_is_only_accepted(text, finish, holds):
     assert found.seen.startswith({True: "'", False: "accepted and ignored: '", None: "cut off at 160"}[holds])
 
 
+def test_an_answer_as_long_as_was_allowed_was_cut_off_whatever_the_server_says():
+    """llama.cpp says `completed` of it through the responses API."""
+    assert shape(answered('{"colour": "te', finish="completed", completion_tokens=160)).holds is None
+    assert shape(answered('{"colour": "te', finish="completed", completion_tokens=159)).holds is False
+
+
 def test_a_long_answer_is_shortened_where_it_is_quoted():
     assert shape(answered("x" * 41)).seen == f"accepted and ignored: '{'x' * 39}…'"
     assert shape(answered("x" * 40)).seen == f"accepted and ignored: '{'x' * 40}'"
