@@ -251,7 +251,7 @@ class Run(Lives):
         reset = engine.reset_prefix_cache()
         if not reset.done:
             label = self.prepared.of(cell).label
-            text = f"{label}: not reset before repeat {cell.repeat}: {reset.how}"
+            text = f"{label}: not reset before repeat {cell.repeat + 1}: {reset.how}"
             self.manifest.warn(notices.NOT_RESET.warning(text, backend=label))
 
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:

@@ -2,7 +2,7 @@
 
 from harness.model import WITHOUT_TEXT, CellResult, Load, LoadPoint
 from harness.model.metric import OF_AUDIO
-from harness.model.numbers import as_given
+from harness.model.numbers import as_given, number
 from harness.plan import Cell
 
 
@@ -26,8 +26,8 @@ def cell_words(label: str, cell: Cell) -> str:
 def cell_line(words: str, cell: CellResult) -> str:
     """The line of a finished cell, which `words` name: answers, medians, throughput and verdict."""
 
-    def ms(value: float | None) -> str:
-        return "n/a" if value is None else f"{value:.1f} ms"
+    def figure(value: float | None, unit: str) -> str:
+        return f"{'n/a' if value is None else number(value)} {unit}"  # in the digits of the table
 
     left = cell.requests.outcomes.get("abandoned", 0)
     done = f"{words}: {cell.requests.ok}/{cell.requests.due} ok{f', {left} hung up' if left else ''}"
@@ -35,11 +35,10 @@ def cell_line(words: str, cell: CellResult) -> str:
         rate, unit = cell.items_per_s, "items/s"
         if cell.conditions.api in OF_AUDIO:
             rate, unit = cell.audio_s_per_s, "s of audio/s"
-        items = "n/a" if rate is None else f"{rate:.1f}"
-        return f"{done}, E2E p50 {ms(cell.e2e_ms.p50)}, {items} {unit}, {cell.validity.verdict}"
-    rate = cell.output_tokens_per_s
-    speed = "n/a" if rate is None else f"{rate:.1f}"
+        return (
+            f"{done}, E2E p50 {figure(cell.e2e_ms.p50, 'ms')}, {figure(rate, unit)}, {cell.validity.verdict}"
+        )
     return (
-        f"{done}, TTFT p50 {ms(cell.ttft_ms.p50)}, "
-        f"TPOT p50 {ms(cell.tpot_ms.p50)}, {speed} tok/s, {cell.validity.verdict}"
+        f"{done}, TTFT p50 {figure(cell.ttft_ms.p50, 'ms')}, TPOT p50 {figure(cell.tpot_ms.p50, 'ms')}, "
+        f"{figure(cell.output_tokens_per_s, 'tok/s')}, {cell.validity.verdict}"
     )

@@ -1,0 +1,24 @@
+"""Lines that stay on the screen while a run goes on."""
+
+from types import SimpleNamespace
+
+from harness.run.execute import Run
+from harness.run.status_lines import cell_line
+from tests.factories.summaries import cell
+
+
+def test_a_finished_cell_has_the_digits_of_the_table():
+    found = cell_line("vllm, 4 in flight, repeat 1", cell(p50=5.04, output_tokens_per_s=1009.6))
+    assert "TTFT p50 5.04 ms, TPOT p50 5.04 ms, 1010 tok/s, VALID" in found
+    assert cell_line("a", cell(output_tokens_per_s=None)).endswith(" ms, n/a tok/s, VALID")
+
+
+def test_a_cache_that_was_not_reset_is_named_with_the_repeat_that_the_screen_counts():
+    found = []
+    run = SimpleNamespace(
+        repeats={}, manifest=SimpleNamespace(warn=lambda warning: found.append(warning.text)),
+        prepared=SimpleNamespace(of=lambda _cell: SimpleNamespace(between="reset", label="vllm")),
+    )  # fmt: skip
+    engine = SimpleNamespace(reset_prefix_cache=lambda: SimpleNamespace(done=False, how="no endpoint"))
+    Run._between_repeats(run, SimpleNamespace(backend=0, repeat=1), engine)
+    assert found == ["vllm: not reset before repeat 2: no endpoint"]
