@@ -290,14 +290,10 @@ class SessionCounts(Record, frozen=True, kw_only=True):
     ended: Annotated[int, doc("Sessions whose calls were all answered in full.")]
     failed: Annotated[int, doc("Sessions that a failed call ended.")]
     cut: Annotated[int, doc("Sessions that were not at their end when the cell was over; see `not_begun`.")]
-    not_begun: Annotated[
-        int | UnsetType,
-        doc("Sessions of `cut` of which no call was sent; absent in documents of before 0.2."),
-    ] = UNSET
-    calls_mean: Annotated[
-        float | None,
-        doc("Mean calls of the sessions that ended or failed, of which `session_ms` is; null: none did."),
-    ] = None
+    not_begun: Annotated[int | UnsetType, doc("Sessions of `cut` without a call; absent before 0.2.")] = UNSET
+    calls_mean: Annotated[float | None, doc("Mean calls of those that ended or failed; null: none did.")] = (
+        None
+    )
 
 
 class RoleFigures(Record, frozen=True, kw_only=True):
