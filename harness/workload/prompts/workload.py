@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
+from operator import attrgetter
 from typing import IO, Any
 
 import msgspec
@@ -18,6 +19,7 @@ from harness.workload.prompts.request import ChatRequest, Constraint, Tools
 
 ALIKE_CHARS = 64
 _NO_CALL = (-1,) * 4  # in place of the waits and the beginning of a call of a session
+_NUMBERS = attrgetter("max_tokens", "content_tokens", "group", "session", "turn")
 _BATCH = 256  # requests pickled together, so that they share equal objects
 
 
@@ -116,24 +118,17 @@ class _Collector:
                 if request.constraint is not None:
                     self.constraints.setdefault(request.constraint.shape, request.constraint)
                 index = -1 if request.expected is None else self._place(request.expected)
-                numbers: tuple[int, ...] = (
-                    request.max_tokens,
-                    request.content_tokens,
-                    request.group,
-                    request.session,
-                    request.turn,
-                )
-                numbers += (request.at_ns, index, request.items)
-                if (clip := request.clip) is not None:
-                    yield (*numbers, *_NO_CALL, -1, -1, clip.recording.audio_ms), request.kind, request.shared
+                more: tuple[int, ...] = ()
+                after: tuple[Any, ...] = ()
+                if request.clip is not None:
+                    more = (*_NO_CALL, -1, -1, request.clip.recording.audio_ms)
                 elif request.images is not None:
                     sizes = [picture.size_bytes for picture in request.images]
-                    yield (*numbers, *_NO_CALL, len(sizes), sum(sizes)), request.kind, request.shared
-                elif (call := request.call) is None:
-                    yield numbers, request.kind, request.shared
-                else:
-                    links = call.tool_ns, call.think_ns, call.base, call.kept
-                    yield (*numbers, *links), request.kind, request.shared, call.after
+                    more = (*_NO_CALL, len(sizes), sum(sizes))
+                elif (call := request.call) is not None:
+                    more, after = (call.tool_ns, call.think_ns, call.base, call.kept), (call.after,)
+                numbers = (*_NUMBERS(request), request.at_ns, index, request.items, *more)
+                yield numbers, request.kind, request.shared, *after
 
     def _place(self, expected: Expected) -> int:
         index = self._places.setdefault(self._text(expected), len(self._places))
