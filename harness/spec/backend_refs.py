@@ -271,8 +271,9 @@ def in_api(ref: BackendRef, api: ApiName) -> BackendRef:
             where=f"--api {api}",
             hint=f"it has: {', '.join(definition.dialect.api_names)}",
         )
-    definition = replace(definition, dialect=with_api(definition.dialect, api))
-    return replace(ref, definition=definition, api=api)
+    dialect = with_api(definition.dialect, api)
+    lora = definition.lora if dialect.lora else None
+    return replace(ref, definition=replace(definition, dialect=dialect, lora=lora), api=api)
 
 
 def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:

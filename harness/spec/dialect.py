@@ -89,6 +89,7 @@ class ApiDialect:
     engine_env: dict[str, str] = field(default_factory=dict)  # and with which environment
     keeps_turns: bool = False  # started so, it keeps answers, and a later turn may name the one before it
     limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
+    lora: bool = True  # False: a request cannot name an adapter
     exact_output: Fields | None = None
     extra: Fields | None = None
     refuses_neutral: tuple[Literal["temperature", "top_p"], ...] | None = None
@@ -112,6 +113,7 @@ class Dialect:
     engine_env: dict[str, str] = field(default_factory=dict)  # and with which environment
     keeps_turns: bool = False
     limit_adds: int = 0
+    lora: bool = True
     exact_output: Fields = field(default_factory=dict)  # force max_tokens; {}: cannot
     extra: Fields = field(default_factory=dict)  # sent with every request
     refuses_neutral: tuple[Literal["temperature", "top_p"], ...] = ()  # left out at 0 and at 1

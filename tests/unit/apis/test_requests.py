@@ -123,6 +123,13 @@ def test_a_variant_keeps_its_fields_in_every_api() -> None:
         assert ref.definition.dialect.extra["cache_prompt"] is False
 
 
+def test_an_api_without_adapters_is_reported() -> None:
+    """llama.cpp takes no field through messages but those of that API: a scale would be ignored."""
+    (chat,), (messages,) = (parse_backend_list("llamacpp", (api,)) for api in ("chat", "messages"))
+    notes = [unsupported_fields(ref.definition, Request(), adapters=2) for ref in (chat, messages)]
+    assert ["lora" in missing for missing in notes] == [False, True]
+
+
 def test_habits_of_chat_chunks_do_not_hold_for_other_apis() -> None:
     chat = load_backend("llamacpp").dialect.habits
     habits = {api: parse_backend_list("llamacpp", (api,))[0].definition.dialect.habits for api in TEXT_APIS}
