@@ -138,12 +138,10 @@ def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterat
 
     A command with the run stays whole, so that it can be copied: half of it is another command.
     """
-    named, path = (
-        f" {plain(summary.run)}",
-        f" {run or plain(summary.run)}",
-    )  # not the run in the path of a log
     for step in conclude(summary).next_steps[:1]:
-        do = step.do.replace(named, path)
-        if named in step.do:
-            do = do.replace(" ", NO_BREAK)
+        do = step.do
+        if do.startswith("bench "):
+            *command, names = do.split(" ", 2)
+            names = names.replace(plain(summary.run), run or plain(summary.run), 1)
+            do = NO_BREAK.join([*command, *names.split(" ")])
         yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)

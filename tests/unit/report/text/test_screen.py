@@ -220,6 +220,15 @@ def test_the_path_of_a_log_stays_as_it_is():
     assert log in " ".join(" ".join(next_lines(made, 200, f"/runs/{summary().run}")).split())
 
 
+def test_a_run_whose_name_is_a_word_of_the_advice_leaves_it_as_it_is():
+    hint = "requests left late: lower the load"
+    made = summary(cell(validity=verdict("INVALID", "schedule-lag", "1", "0", hint)), run="l")
+    assert hint in " ".join(" ".join(next_lines(made, 200, "results/l")).split())
+    assert list(next_lines(summary(cell(), run="c"), 200, "a b/c"))[-1].endswith(
+        "bench compare a b/c LATER-RUN"
+    )
+
+
 def test_what_is_undecided_says_what_would_decide_it():
     made = two("not enough runs")
     pairs = [replace(one, lacks="about 9 runs would decide", runs_needed=9) for one in made.comparison]
