@@ -91,7 +91,7 @@ def compare_runs(
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
     verdicts = decide(pairings)
     compared = tuple(pair.compared(verdicts) for pair in pairs)
-    gone = tuple(_missing(pairs, allow_missing))
+    gone = tuple(dict.fromkeys(_missing(pairs, allow_missing)))  # a run lacks a load once, of all its pairs
     answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))
     return RunComparison(
         runs=tuple(map(_about, runs)),

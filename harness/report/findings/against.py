@@ -152,7 +152,8 @@ def _part(figure: ComparedFigure, unit: str) -> str:
     if figure.verdict == "same" or figure.ratio is None:
         return f"{about} {load}"
     near, middle, far = figure.ratio if figure.ratio.estimate >= 1 else reversed([*figure.ratio])
-    return f"{about} by {_by(middle)} {load} ({_span(near, far)})"
+    span = f"{short(near)}× to {short(far)}×" if middle >= 2 else f"{_percent(near)} to {_percent(far)} %"
+    return f"{about} by {_by(middle)} {load} ({span})"
 
 
 def _open(figure: ComparedFigure, unit: str) -> str:
@@ -176,15 +177,12 @@ def _end(ratio: float, shown: Measure) -> str:
     return f"{_by(ratio)} {verdict_ways(shown)[behind]}"
 
 
-def _span(near: float, far: float) -> str:
-    """The ends of an interval on one side of 1, the nearer first."""
-    nearer = _by(near)
-    return f"{nearer.removesuffix(' %')} to {_by(far)}" if far < 2 else f"{nearer} to {_by(far)}"
-
-
 def _by(ratio: float) -> str:
-    """`33 %` of the baseline, as the table has it; from a doubling on `2.3×`. Less than all is not 100 %."""
+    """`33 %` of the baseline, as the table has it; from a doubling on `2.3×`."""
+    return f"{short(ratio)}×" if ratio >= 2 else f"{_percent(ratio)} %"
+
+
+def _percent(ratio: float) -> str:
+    """Less than all is not 100."""
     shown = percent(abs(ratio - 1))
-    if ratio < 1 and shown == "100":
-        shown = percent_of_all(1 - ratio)
-    return f"{short(ratio)}×" if ratio >= 2 else f"{shown} %"
+    return percent_of_all(1 - ratio) if ratio < 1 and shown == "100" else shown

@@ -23,7 +23,7 @@ from harness.report.html.page import framed
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
-from harness.report.tables.changes import by_load, change, change_table
+from harness.report.tables.changes import by_load, change_table, changes
 from harness.report.view import groups
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
@@ -147,7 +147,7 @@ def _verdict(finding: ComparedFigure | None) -> Html:
 
 def _range(finding: ComparedFigure) -> str:
     if finding.ratio and finding.undecided:
-        low, middle, high = map(change, finding.ratio)
+        low, middle, high = changes(finding.ratio)
         return f"{middle} ({low} to {high})"
     return speedup(finding).span
 

@@ -1,8 +1,8 @@
 """Changes of a run against a baseline, a table per load."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from harness.model import ComparedFigure, ComparedPair, LoadPoint
+from harness.model import ComparedFigure, ComparedPair, Interval, LoadPoint
 from harness.model.measures import measure
 from harness.model.numbers import number, signed
 from harness.report.findings.against import pair_words
@@ -31,7 +31,7 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
     new, old = (NOT_KNOWN if value is None else shown.figure(value) for value in figure.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
     if figure.ratio:
-        low, middle, high = (change(ratio) for ratio in figure.ratio)
+        low, middle, high = changes(figure.ratio)
         interval = f"{low} to {high}"
     elif after and before and min(after, before) > 0:
         middle = change(after / before)
@@ -46,6 +46,11 @@ def legend(figures: Sequence[ComparedFigure]) -> str:
     return f"{marked}The figures are geometric means of each run's repeats."
 
 
-def change(ratio: float) -> str:
-    """`+8.1 %`; from a doubling on `2.3 ×`."""
-    return f"{number(ratio)} ×" if ratio >= 2 else f"{signed(100 * (ratio - 1))} %"
+def changes(ratio: Interval) -> Iterator[str]:
+    """Both ends are written as the middle is."""
+    return (change(end, ratio.estimate) for end in ratio)
+
+
+def change(ratio: float, like: float | None = None) -> str:
+    """`+8.1 %`; from a doubling on, or beside one, `2.3 ×`."""
+    return f"{number(ratio)} ×" if (like or ratio) >= 2 else f"{signed(100 * (ratio - 1))} %"

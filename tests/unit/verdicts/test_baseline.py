@@ -12,9 +12,9 @@ import pytest
 from harness.cli.main import main
 from harness.errors import ExitCode, SpecError
 from harness.host import scratch
-from harness.model import Agreement, Manifest
+from harness.model import Agreement, Interval, Manifest
 from harness.report.findings.against import answers
-from harness.report.tables.changes import change, finding_row
+from harness.report.tables.changes import change, changes, finding_row
 from harness.report.text import baseline
 from harness.store import RunFolder
 from harness.verdicts.baseline import Run, compare_runs, not_allowed, refused
@@ -87,6 +87,15 @@ def test_each_backend_is_compared_with_itself():
     assert document.pairs[0].findings[0].values == pytest.approx([112, 100], rel=0.01)
     assert {one.metric for one in document.gate if one.kind == "slower"} >= {"ttft_ms.p50"}
     assert not refused(document)
+
+
+def test_a_load_that_several_backends_of_the_baseline_had_is_missing_once():
+    loads = [{"kind": "concurrency", "value": users} for users in (4, 8)]
+    base = run("base", *(cells(label, 100, load=load) for label in ("vllm", "tgi") for load in loads))
+    document = compare_runs([base, run("new", cells("sglang", 50, load=loads[0]))])
+    assert [(gone.label, gone.load.label, gone.why) for gone in document.missing] == [
+        ("sglang", "c8", "not measured")
+    ]
 
 
 def test_between_sessions_more_is_asked_than_inside_one():
@@ -501,6 +510,17 @@ def test_a_run_with_its_copy_and_with_a_slower_one(stored, tmp_path, capsys):
 )
 def test_a_change_is_in_per_cent_up_to_a_doubling(ratio, shown):
     assert change(ratio) == shown
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [
+        ((1.634, 2.02, 2.5), ["1.63 ×", "2.02 ×", "2.50 ×"]),
+        ((1.515, 1.989, 2.61), ["+51.5 %", "+98.9 %", "+161.0 %"]),
+    ],
+)
+def test_the_ends_of_an_interval_are_written_as_its_middle_is(ratio, shown):
+    assert list(changes(Interval(*ratio))) == shown
 
 
 def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):

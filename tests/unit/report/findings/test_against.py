@@ -1,6 +1,7 @@
 """The first sentences of a comparison with a baseline answer whether something is slower."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -29,6 +30,12 @@ def test_what_is_slower_stands_first_with_how_much_and_how_sure():
     assert others[0].startswith(
         f"tgi is not slower than in {OLD}base by more than 5 %: first token at 4 users"
     )
+
+
+def test_the_ends_of_a_change_are_written_as_the_change_is():
+    twice = compare_runs([run("base", cells("vllm", 100)), run("new", cells("vllm", 201))])
+    (line,) = [line for line in answers(twice) if "first token" in line]
+    assert re.search(r"first token by 2\.01× at 4 users \(\d\.\d+× to \d\.\d+×\)", line), line
 
 
 def test_what_is_faster_says_so():
