@@ -18,6 +18,9 @@ def compute(cell: CellView) -> Figures:
     requested, count = cell.requested, cell.facts.workload.adapters
     if requested is None or not count:
         return Figures(adapters=None)
+    if "lora" in cell.facts.request.unsupported:
+        why = "requests to this engine cannot name an adapter: all went to the base model"
+        return Figures({"adapters": why}, adapters=None)
     kinds = np.array(requested.kinds, object)[cell.requests["seq"]]
     slots = (cell.facts.engine_values or {}).get("lora_slots")
     base = kinds == BASE

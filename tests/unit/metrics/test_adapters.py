@@ -75,6 +75,15 @@ def test_an_engine_that_holds_all_adapters_swaps_none():
     assert found.ttft_over_base == pytest.approx(6)
 
 
+def test_requests_that_cannot_name_an_adapter_have_no_figure_of_it():
+    asked = requested(("base", {}), ("a", {}))
+    made = records({"texts": [10, 20]}, {"texts": [10, 20]})
+    cannot = facts(workload__adapters=2, request={"unsupported": {"lora": "no way to name an adapter"}})
+    found = view_of(made, cannot, asked).of(adapters.compute)
+    assert found.adapters is None
+    assert "all went to the base model" in found.nulls["adapters"]
+
+
 def test_no_adapter_no_figure():
     seen = view_of(records({"texts": [10]}), facts(), requested(("base", {})))
     assert seen.of(adapters.compute).adapters is None
