@@ -27,8 +27,8 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
         for name, figure in zip(names(series), series, strict=True)
     )
     rows = map(markdown_row, cells)
-    lines = [f"**{markdown_escaped(line)}**" for line in conclusion(series, drifts)]
-    return "\n".join([*lines, "", "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
+    lines = [f"**{markdown_escaped(line)}**\n" for line in conclusion(series, drifts)]  # paragraphs
+    return "\n".join([*lines, "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
 
 
 def _line(name: str, figure: Series) -> str:

@@ -63,6 +63,16 @@ def test_what_became_worse_is_named_as_its_series_is():
     )
 
 
+def test_each_figure_that_became_worse_is_a_paragraph_of_markdown():
+    """Lines next to each other would run into one."""
+    nights = enumerate([100.0] * 3 + [150.0] * 3)
+    made = [one for number, p50 in nights for host in (HOST, OTHER) for one in night(number, p50, host=host)]
+    first, second, table = trends.markdown(series(made), drifts(series(made))).split("\n\n")
+    assert first.startswith(r"**chat vllm c4 TTFT p50 (EPYC): 50.0 % worse")
+    assert second.startswith(r"**chat vllm c4 TTFT p50 (Xeon): 50.0 % worse")
+    assert table.startswith("| figure |")
+
+
 def test_one_name_has_nothing_in_brackets():
     assert printed(history([100.0]))[0].startswith("chat vllm c4 TTFT p50  ")
 
