@@ -122,7 +122,7 @@ def frame(state: State, ttft_ms: Iterable[float], now: float, width: int) -> lis
         figures = in_flight_text("", progress)  # which stay to be seen, however long the engine's name is
         lines.append(("plain", _cut(state.cell_words(cell), max(width - len(figures), LABEL // 2)) + figures))
         lines.append(("plain", "  ".join(_speed(progress, ttft_ms))))
-    lines += _grid(state)
+    lines += _grid(state, width)
     return [(style, _cut(" ".join(text.split("\n")), width)) for style, text in lines if text]
 
 
@@ -159,8 +159,8 @@ def sparkline(values: Iterable[float]) -> str:
     return "".join(_EIGHTHS[min(int(8 * value / most), 7)] for value in numbers) if most > 0 else ""
 
 
-def _grid(state: State) -> Iterator[Line]:
-    """A row per backend: its load points, with a mark per repeat."""
+def _grid(state: State, width: int) -> Iterator[Line]:
+    """A row per backend: its load points, with a mark per repeat; the last of them where they are many."""
     from harness.report.wording import short_names  # every command imports this file: this takes 0.1 s
 
     run = state.run
@@ -171,7 +171,9 @@ def _grid(state: State) -> Iterator[Line]:
     longest = max(map(len, names.values()))
     for index, label in enumerate(labels[:ROWS]):
         points = "  ".join(f"{point} {marks}" for point, marks in _marks(state, index, label).items())
-        yield "plain", f"  {names[label]:<{longest}}  {points}".rstrip()
+        room = max(width - longest - 4, 1)
+        shown = points if len(points) <= room else f"…{points[len(points) - room + 1 :]}"
+        yield "plain", f"  {names[label]:<{longest}}  {shown}".rstrip()
     if len(labels) > ROWS:
         yield "dim", f"  and {len(labels) - ROWS} more"
     yield "dim", "  " + "  ".join(f"{mark} {word}" for word, mark in MARKS.items())

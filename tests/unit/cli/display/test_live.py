@@ -35,6 +35,16 @@ def test_it_shows_position_load_and_a_mark_per_cell():
     ]
 
 
+def test_the_load_that_is_measured_is_seen_behind_many_others():
+    cells = [summaries.cell("vllm", {"kind": "rate", "value": 10.25 * number}) for number in range(1, 12)]
+    now = Cell("011-vllm-r9.5-r0", 0, LoadPoint("rate", 9.5), 0)
+    rows = texts(State(0.0, run(*cells, labels=("vllm",)), load=(now, progress())))
+    (row,) = [text for text in rows if text.startswith("  vllm")]
+    assert row.startswith("  vllm  …")
+    assert row.endswith("r112.75 ●  r9.5 ▸")
+    assert len(row) == 79
+
+
 def test_a_duration_ends_a_load_before_all_that_is_planned_becomes_due():
     """Of 500 planned requests 16 are done when four of eight seconds are over."""
     state = State(0.0, run(), load=(CELL, Progress(4.0, 500, 24, 16, 0, 8, None, None, duration_s=8.0)))
