@@ -1,9 +1,9 @@
 """Finds where a share grows beyond its target as a load does, from counts at several loads.
 
 The share is taken as a logistic function of the logarithm of the load. Its place and slope are not known: all
-places of a range and all slopes of SLOPES are equally likely before the first count, and Bayes' rule weighs
-them by the counts (the adaptive staircases of psychophysics do the same: Watson and Pelli, Perception &
-Psychophysics 33, 1983).
+places of a range and all slopes of SLOPES from USUAL on are equally likely before the first count, lower ones
+by the square of their part of it. Bayes' rule weighs them by the counts (the adaptive staircases of
+psychophysics do the same: Watson and Pelli, Perception & Psychophysics 33, 1983).
 """
 
 import math
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SLOPES = np.geomspace(6, 300, 12)  # of the log odds, per unit of the logarithm of the load
+SLOPES = np.geomspace(2, 300, 15)  # of the log odds, per unit of the logarithm of the load
+USUAL = 6.0  # slopes from which on all are equally likely: a share that grows more slowly is less usual
 STEPS = 128  # places to a doubling of the load
 CLEAR = 3.0  # times the target: a share above it only shows that the crossing is below
 
@@ -46,6 +47,7 @@ def above(at: Floats, counts: Iterable[Count], target: float) -> Floats:
             most = share * math.log(share) + (1 - share) * math.log1p(-share)
             log_likelihood = np.where(hit >= math.log(cap), most, log_likelihood)
         likely += count.independent * log_likelihood
-    weights: Floats = np.exp(likely - likely.max()).sum(axis=1)
-    above_each: Floats = np.cumsum(weights[::-1])[::-1] / weights.sum()
-    return above_each
+    before = np.minimum(SLOPES / USUAL, 1.0) ** 2
+    weights: Floats = np.exp(likely - likely.max()) @ before
+    above_each: Floats = np.cumsum(weights[::-1])[::-1]
+    return above_each / above_each[0]

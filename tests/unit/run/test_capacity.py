@@ -111,6 +111,19 @@ def test_a_load_that_failed_by_bad_luck_is_not_the_end():
     assert only(searched(20, unlucky=(16,))).value >= 16
 
 
+@pytest.mark.parametrize("slope", [1.5, 2.0, 3.0])
+def test_the_answer_is_safe_where_the_share_beyond_a_limit_grows_slowly(slope):
+    """As where lengths vary and a batch slows all: log odds of `slope` times the logarithm of the load."""
+    cells = []
+    while (step := next_probe(LOADS, 2, 3, cells)) is not None:
+        load, of = LOADS[step.load_index], 1200 if step.long else 60
+        within = round(of / (1 + 0.05 / 0.95 * (load / 13) ** slope)) / of
+        cells.append(cell(load, repeat=2 + 3 * step.long, within=within, of=of, **flow(load, 40)))
+    low, value, high = only(cells).interval
+    assert 10 < value <= 13
+    assert low <= 13 <= high
+
+
 def test_each_start_has_a_long_probe_and_the_last_goes_on_while_the_estimate_is_wide():
     cells = searched(20)
     assert [one.repeat for one in cells if one.repeat >= 3] == [3, 4, 5]
@@ -323,8 +336,8 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     (limit,) = cell(within=1.0).slo.limits
     (found,) = capacity(three(14.2, 15.0, 15.0), 3)
     assert sentence(found, [limit]) == (
-        "vllm carries 13.3 requests/s (95 % interval 12.8 to 15.5) within E2E p95 0.5 s: "
-        "about 400 users who send one every 30 s."
+        "vllm carries 12.8 requests/s (95 % interval 11.6 to 15.5) within E2E p95 0.5 s: "
+        "about 380 users who send one every 30 s."
     )
     assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]).startswith(
         "vllm carries 15 requests/s or more within"
@@ -467,7 +480,7 @@ def test_loads_that_were_not_left_behind_are_told_as_such():
 
 
 @pytest.mark.parametrize(
-    ("within", "interval"), [(0.97, (64, 64, None)), (0.955, (58.9, 60.5, 72.6)), (0.951, (58.3, 59.9, 71.5))]
+    ("within", "interval"), [(0.97, (64, 64, None)), (0.955, (57.1, 59.9, 74.6)), (0.951, (55.6, 58.9, 73.8))]
 )
 def test_the_highest_load_is_the_answer_where_it_surely_keeps_the_limits(within, interval):
     """Each time three long probes of 1,200 answers keep it as measured: by far, or by a few answers."""
@@ -476,7 +489,7 @@ def test_the_highest_load_is_the_answer_where_it_surely_keeps_the_limits(within,
 
 
 @pytest.mark.parametrize(
-    ("within", "high", "why"), [(0.955, 1.14, ""), (0.945, 1.1, ": e2e p95: 94.5 % within the limit")]
+    ("within", "high", "why"), [(0.955, 1.25, ""), (0.945, 1.14, ": e2e p95: 94.5 % within the limit")]
 )
 def test_the_lowest_load_may_be_the_capacity(within, high, why):
     """Three long probes of 1,200 answers, in which about 5 % are beyond the limit."""
