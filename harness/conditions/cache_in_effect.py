@@ -69,7 +69,8 @@ def _verify(wanted: str, view: RequestView, facts: CellFacts, hit_rate: float | 
             first = f"of each first prompt {percent_apart(found, FOUND)}% or more, before any answer"
             return Verified(False, f"{measured}, {first}", f"{FOUND:.0%} of a first prompt")
         return Verified(holds, measured, f"{ceiling:.1%} from a cold start")
-    share = 1.0 if wanted == "primed" else workload.shared_share
+    whole = 1.0 if workload.primed_share is None else workload.primed_share
+    share = whole if wanted == "primed" else workload.shared_share
     if share is None:
         return Verified(None, "what requests share is not known", "")
     floor = WARM_SHARE * share * min(content / prompt, 1.0)

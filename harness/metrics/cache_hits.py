@@ -47,13 +47,14 @@ def measured_facts(cell: CellView) -> CellFacts:
     asked, measured = cell.requested, cell.answers["seq"]
     if asked is None or not len(measured):
         return cell.facts
-    counted = _in_the_rate(cell)
+    counted, counts = _in_the_rate(cell), _counts(cell, asked)
     shared, content = prefix.reusable(asked)
     workload = replace(
         cell.facts.workload,
         content_tokens_mean=float(content[measured].mean()),
         ideal_hit_rate=prefix.share(shared, content, counted),
-        shared_share=prefix.ideal_hit_rate(asked, counted, warm=True),
+        shared_share=prefix.ideal_hit_rate(asked, counted, warm=True, counts=counts),
+        primed_share=prefix.ideal_hit_rate(asked, counted, primed=True, counts=counts),
     )
     return replace(cell.facts, workload=workload)
 
@@ -78,17 +79,18 @@ def _held(facts: CellFacts) -> dict[str, bool]:
 
 
 def _ideal(cell: CellView, held: Mapping[str, bool]) -> float:
-    """The ideal from the declared state; from a cold start where it is not known what was asked for.
-
-    The length of a turn after reasoning is known only from what the server counted.
-    """
+    """The ideal from the declared state; from a cold start where it is not known what was asked for."""
     asked, workload = cell.requested, cell.of(measured_facts).workload
     if asked is None or not len(cell.answers):
         return workload.ideal_hit_rate
-    later = (asked.numbers["turn"] > 0).any() and not asked.has_calls()
-    counts = prefix.counted(cell, asked) if later and prefix.reasoned(cell.requests).any() else None
     rows, went = _in_the_rate(cell), _went(cell, asked)
-    return prefix.ideal_hit_rate(asked, rows, replicas=went, counts=counts, **held)
+    return prefix.ideal_hit_rate(asked, rows, replicas=went, counts=_counts(cell, asked), **held)
+
+
+def _counts(cell: CellView, asked: RequestTable) -> Mapping[str, NDArray[np.int64]] | None:
+    """What the server counted where the length of a turn is not known otherwise: after reasoning."""
+    later = (asked.numbers["turn"] > 0).any() and not asked.has_calls()
+    return prefix.counted(cell, asked) if later and prefix.reasoned(cell.requests).any() else None
 
 
 def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:

@@ -37,6 +37,10 @@ class CellWorkload(Record, frozen=True, kw_only=True):
         float | None,
         doc("Share of prompt tokens reusable with the shared prefixes cached, 0 to 1; null: not kept."),
     ] = None
+    primed_share: Annotated[
+        float | None,
+        doc("Share of prompt tokens reusable with first turns cached, 0 to 1; null: taken for all."),
+    ] = None
     adapters: Annotated[int, doc("LoRA adapters that requests may name; 0: none does.")] = 0
     cold_cache: Annotated[bool, doc("Whether the scenario asks for an empty prefix cache.")]
     content: Annotated[

@@ -53,7 +53,7 @@ RULES = (
         code=IssueCode.CACHE_NOT_PRIMED,
         find=partial(_not, "primed"),
         measures="the hit rate of an engine whose cache is declared to hold the whole prompts",
-        limit=f"at least {WARM_SHARE:.0%} of the prompts",
+        limit=f"at least {WARM_SHARE:.0%} of the prompts, and of what the turns before leave to later ones",
         hint="the engine dropped the prompts: its cache is too small, or reuses larger blocks only",
     ),
 )

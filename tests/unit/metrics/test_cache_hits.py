@@ -182,6 +182,17 @@ def test_a_primed_cache_holds_no_later_turn():
     assert found.prefix_cache_ideal == pytest.approx((39 + 50) / (40 + 70))
 
 
+@pytest.mark.parametrize(("reasons", "warm", "primed"), [(False, 50, 89), (True, 40, 79)])
+def test_a_filled_cache_need_not_hold_more_than_its_ideal(reasons, warm, primed):
+    """Of a chat of two turns the second finds the first, and its answer unless that reasons."""
+    first = ChatRequest((("user", "x"),), 10, 40, session=0)
+    later = ChatRequest((("user", "x"),), 10, 20, session=0, turn=1)
+    given = cell((40, 0), (70, 50), requested=workload([first, later], exact=True).requested)
+    given.requests["first_reasoning_ns"] = 1 if reasons else -1
+    found = cache_hits.measured_facts(given).workload
+    assert (found.shared_share, found.primed_share) == pytest.approx((warm / 110, primed / 110))
+
+
 def test_the_ideal_is_from_a_cold_start_where_what_was_asked_for_is_not_known():
     given = cell((40, 0), cache__requested="warm")
     assert cache_hits.compute(given).prefix_cache_ideal == given.facts.workload.ideal_hit_rate
