@@ -9,7 +9,7 @@ from harness.report.findings.backend_words import caveats
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.notes import no_verdict
 from harness.report.findings.pairing import pairing_lines
-from harness.report.findings.sentences import BEYOND, IN_DOUBT, Claim, claims, load_words, under_load
+from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines, noise_lines, runs
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging
 from harness.report.view import groups, labels
@@ -41,9 +41,15 @@ def whole_run(summary: Summary) -> Iterator[str]:
 
 
 def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
-    """The claims of each load, without verdicts if the run says them as a whole, or has none."""
-    course = len(labels(summary)) == 1 and any(True for _ in under_load(summary))
-    found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
+    """The claims of each load, without verdicts if the run says them as a whole, or has none, and without
+    goodput where the capacity says which loads keep the limits."""
+    course = len(labels(summary)) == 1 and (any(True for _ in under_load(summary)) or summary.knees)
+    found = [
+        (load_words(group.point), [
+            claim for claim in claims(summary, group) if claim[0] != GOODPUT or not summary.capacity
+        ])
+        for group in groups(summary)
+    ]  # fmt: skip
     if not course and not no_verdict(summary):
         return found
     return [(load, [line for line in mine if line[0] in (*BEYOND, IN_DOUBT)]) for load, mine in found]
