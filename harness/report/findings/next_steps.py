@@ -141,6 +141,9 @@ def _again(summary: Summary, flags: str, files: str) -> str:
 
 
 def _of_repeats(summary: Summary) -> Iterator[NextStep]:
+    """Nothing of a capacity search: its pairs met at loads by chance, and it refuses --repeats auto."""
+    if summary.capacity:
+        return
     waiting = undecided(summary)
     several, most = len(labels(summary)) > 1, repeats(summary)
     stopping = summary.stopping

@@ -44,6 +44,15 @@ def compared(*cells, **changes):
     return summary(*cells, **{**compare(cells, RULES)._asdict(), **changes})
 
 
+def test_a_capacity_search_is_not_told_to_repeat_what_it_refuses():
+    cells = interleaved((10.0, 12.0, 11.0), (10.2, 11.5, 12.0))
+    capacity = {"label": "a", "kind": "rate", "kept_by_search": [], "tested": []}
+    assert any("--repeats auto" in step.do for step in conclude(compared(*cells)).next_steps)
+    assert not any(
+        "--repeats" in step.do for step in conclude(compared(*cells, capacity=[capacity])).next_steps
+    )
+
+
 WARNED = st.lists(
     st.fixed_dictionaries({
         "code": st.sampled_from(("cell-missing", "engine-died", "one-repeat", "different-tracks")),

@@ -305,8 +305,8 @@ def test_a_capacity_and_a_knee_say_what_each_load_would_repeat():
     cells = [limited("openai", 6.0, 1.0, load=load) for load in LOADS]
     assert "goodput  inside" in "\n".join(lines(summary(*cells)))
     assert "goodput  inside" not in "\n".join(lines(summary(*cells, capacity=[capacity])))
-    knee = {"label": "openai", "value": 1.4, "interval": [1.0, 2.0], "repeats": 3, "crossed": 3, "largest": 4.0,
-            "fits": 0.9, "ideal": 0.95, "unrelated": 0.0}  # fmt: skip
+    knee = {"label": "openai", "value": 1.4, "interval": [1.0, 2.0], "repeats": 3, "crossed": 3,
+            "largest": 4.0, "fits": 0.9, "ideal": 0.95, "unrelated": 0.0}  # fmt: skip
     sizes = [cell("openai", {"kind": "working-set", "value": size}) for size in (1, 8)]
     assert "first token after" in "\n".join(lines(summary(*sizes)))
     assert "first token after" not in "\n".join(lines(summary(*sizes, knees=[knee])))
