@@ -65,11 +65,14 @@ def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
 
 
 def _load(source: Source, group: Group) -> Iterator[Html]:
-    """The backends by median if there are several, a sentence, what the scenario asks for beyond it, and
-    the figures in doubt."""
+    """The load, the backends by median if there are several, a sentence, what the scenario asks for beyond
+    it, and the figures in doubt."""
+    verdict = sentence(source.summary, group)
     if len(group.rows) > 1:
         yield standing(source, group, order(source.summary, group))
-    yield tag("p", sentence(source.summary, group))
+        yield tag("p", verdict)
+    else:
+        yield tag("p", tag("strong", f"{capital(point_words(group.point))}."), f" {verdict}")
     for name, text in claims(source.summary, group):
         if name in BEYOND:
             yield tag("p", f"{capital(name)}: {text}.")

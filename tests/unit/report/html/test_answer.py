@@ -55,6 +55,12 @@ def test_names_in_a_caption_keep_their_letters():
     assert "Working set of 8 times the KV cache" in page_of(found)
 
 
+def test_the_sentence_of_one_backend_names_its_load():
+    loads = [{"kind": "concurrency", "value": users} for users in (1, 4, 8)]
+    page = page_of(summary(*(cell("vllm", load=load) for load in loads)))
+    assert "<p><strong>Closed loop, concurrency 8.</strong> vllm: first token after" in page
+
+
 def test_what_stands_in_the_brackets_of_a_bar_is_named():
     rules = {"primary": "ttft_ms.p50", "metrics": ["ttft_ms.p50"]}
     cells = [cell(label, repeat=repeat, p50=10.0 + repeat) for repeat in (0, 1) for label in ("a", "b")]
