@@ -4,6 +4,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from harness.model.lines import wrap
 if TYPE_CHECKING:
     from harness.spec.backend import Backend
     from harness.spec.scenario import Scenario
+    from harness.store import RunFolder
 
 NARROWEST = 16  # columns of text
 LONGEST_CELL = 70  # characters; longer texts are sentences
@@ -253,12 +255,20 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
         rows.append(
             {
                 "run": name,
-                "state": "killed" if dead else manifest.state,
+                "state": "killed" if dead else _state(folder, manifest.state),
                 "scenario": manifest.scenario.scenario.name,
                 "backends": ", ".join(manifest.backends),
             }
         )
     return rows
+
+
+def _state(folder: "RunFolder", state: str) -> str:
+    """`invalid` of a complete run that has INVALID cells, as its report and its exit code say."""
+    with suppress(SpecError):
+        if state == "complete" and folder.read_json("summary.json").get("state") == "invalid":
+            return "invalid"
+    return state
 
 
 def _suites(_arguments: argparse.Namespace) -> list[Row]:

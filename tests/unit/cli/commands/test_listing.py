@@ -11,7 +11,7 @@ from harness.host.paths import definitions
 from harness.spec.models import load_models
 from harness.store import RunFolder
 from tests.bench.audit.gates import change_json
-from tests.factories.runs import TWO, Shape, make_run
+from tests.factories.runs import TWO, Shape, edit_summary, make_run
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +118,9 @@ def test_a_run_that_nobody_holds_was_killed_and_one_that_cannot_be_read_is_named
     assert len(found) == 3
     with RunFolder(runs / "b").held():
         assert states()["b"] == ("running", *whole[1:])
+    (runs / "b" / "summary.json").unlink()
+    edit_summary(RunFolder(runs / "a"), state="invalid")
+    assert states()["a"] == ("invalid", *whole[1:])
 
 
 def test_without_a_run_that_is_said(capsys, tmp_path):
