@@ -4,11 +4,11 @@ Numbers of an INVALID cell describe the load generator, not the server, and neve
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Price, Reason, Summary
+from harness.model import VERDICTS, CellResult, LoadPoint, Price, Reason, Summary
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted
 from harness.report.wording import listing
@@ -87,26 +87,24 @@ class Group:
 def groups(summary: Summary) -> list[Group]:
     """Sorted by load point, closed loop before open; rows in the order in which the backends were first
     measured."""
-    estimates = [estimate for estimate in summary.estimates if estimate.method == "pooled"]
+    pooled: dict[tuple[str, LoadPoint], dict[str, Sequence[float]]] = {}
+    for estimate in summary.estimates:
+        if estimate.method == "pooled" and estimate.runs > 1 and estimate.whole is not None:
+            pooled.setdefault((estimate.label, estimate.load), {})[estimate.metric] = estimate.whole
+    by_point: dict[LoadPoint, dict[str, list[CellResult]]] = {}
+    for cell in summary.cells:
+        by_point.setdefault(cell.point, {}).setdefault(cell.label, []).append(cell)
+    unit = unit_of(summary)
     return [
-        Group(point, tuple(_rows(point, summary.cells, estimates, unit_of(summary))))
-        for point in sorted({cell.point for cell in summary.cells})
+        Group(
+            point,
+            tuple(
+                Row(label, tuple(mine), pooled.get((label, point), {}), unit)
+                for label, mine in by_point[point].items()
+            ),
+        )
+        for point in sorted(by_point)
     ]
-
-
-def _rows(
-    point: LoadPoint, cells: Sequence[CellResult], estimates: Sequence[Estimate], unit: str
-) -> Iterator[Row]:
-    here = [cell for cell in cells if cell.point == point]
-    for label in dict.fromkeys(cell.label for cell in here):
-        mine = tuple(cell for cell in here if cell.label == label)
-        pooled = {
-            estimate.metric: estimate.whole
-            for estimate in estimates
-            if (estimate.label, estimate.load) == (label, point)
-            if estimate.runs > 1 and estimate.whole is not None
-        }
-        yield Row(label, mine, pooled, unit)
 
 
 def labels(summary: Summary) -> list[str]:

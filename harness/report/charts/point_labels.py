@@ -5,6 +5,7 @@ The ticks that have room for their texts, too.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import hypot
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from harness.report.charts.model import Axis
 LETTER, HEIGHT = 7.2, 12.0  # of a character on a phone, where text is largest, in the units of the drawing
 MARK = 5.0  # from the middle of a mark to its edge
 STROKE = 2.0  # wide is a line, for the area of it that a label would hide
+MOST_LABELLED = 400  # points: more leave a label no room, and each is compared with all others
 NEAR = 40.0  # between two points that one label can be read for
 # From the point to where its text begins, and which end of the text that is; the first that is free is taken.
 PLACES = (
@@ -78,8 +80,11 @@ def placed(
     """A label per point (x, y, text); if every place is taken, the one that hides least.
 
     None where that would cover another label: neither could be read. None, too, where it would hide something
-    and the same text stands so near that it is read for this point too.
+    and the same text stands so near that it is read for this point too. None for all of very many points.
     """
+    if len(points) > MOST_LABELLED:
+        yield from repeat(None, len(points))
+        return
     marks = [Box(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in points]
     texts: list[Box] = []
     labelled: list[tuple[float, float, str]] = []

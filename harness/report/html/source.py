@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.metrics.peers import View
 from harness.model import HostFacts, Manifest, Probed, Summary
@@ -13,7 +14,7 @@ from harness.report.samples import Samples
 from harness.report.view import labels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     summary: Summary
     manifest: Manifest | None  # None: missing, or not one
@@ -28,13 +29,17 @@ class Source:
     def host(self) -> HostFacts | None:
         return self.manifest.host if self.manifest else None
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         return labels(self.summary)
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {label: index for index, label in enumerate(self.labels)}
+
     def index(self, label: str) -> int:
         """Index of the backend's colour, here and in every picture."""
-        return self.labels.index(label)
+        return self._places[label]
 
     def samples_of(self, label: str) -> list[Samples]:
         """The cells that could be read, in the order in which they were measured."""

@@ -1,11 +1,13 @@
 """Names of load points."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from harness.model import LoadPoint
 from harness.report.findings.sentences import load_words
 from harness.report.text.screen import screen
-from harness.report.view import point_words
+from harness.report.view import groups, point_words
 from tests.factories.summaries import cell, summary
 
 
@@ -38,3 +40,24 @@ def test_loads_that_were_not_repeated_alike_have_a_range_of_repeats():
     assert found.startswith("shared-prefix: a and b, 1 to 2 repeats each\n")
     assert "No verdict: 1 to 2 repeats per backend; " in found
     assert "a and b, 2 repeats each" in screen(summary(*cells), 80, color=False)
+
+
+def test_cells_are_grouped_in_one_pass():
+    """A pass for each load and backend takes the square of the time in a run of many."""
+    passes = []
+
+    class Cells(tuple):
+        def __iter__(self):
+            passes.append(self)
+            return super().__iter__()
+
+    points = [{"kind": "concurrency", "value": value} for value in (4, 1, 2)]
+    cells = Cells(cell(name, load, repeat=repeat) for repeat in (0, 1) for load in points for name in "ba")
+    found = groups(
+        SimpleNamespace(cells=cells, estimates=(), verdict_rules=SimpleNamespace(pairing="starts"))
+    )
+    assert [group.point.value for group in found] == [1, 2, 4]
+    assert [[(row.label, len(row.cells)) for row in group.rows] for group in found] == [
+        [("b", 2), ("a", 2)]
+    ] * 3
+    assert len(passes) == 1

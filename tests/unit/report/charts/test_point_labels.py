@@ -69,3 +69,10 @@ def test_a_tick_that_would_touch_the_one_before_it_has_no_text():
     axis = loads("concurrency", (1, 64, 100, 256))
     assert [text for _, text in apart(axis, 240)] == ["1", "64", "256"]
     assert [text for _, text in apart(axis, 2400)] == ["1", "64", "100", "256"]
+
+
+def test_so_many_points_that_no_label_has_room_have_none():
+    """Each would be compared with all others."""
+    points = [(float(place % 400), float(place % 199), f"c{place}") for place in range(401)]
+    assert any(placed(points[:400], AREA))
+    assert list(placed(points, AREA)) == [None] * 401

@@ -11,3 +11,12 @@ def test_of_many_backends_no_two_marks_are_alike():
     names = [source.name(label) for label in labels]
     assert all(name.endswith(label) for name, label in zip(names, labels, strict=True))
     assert len({name.removesuffix(label) for name, label in zip(names, labels, strict=True)}) == 12
+
+
+def test_the_backends_of_a_page_are_listed_once(monkeypatch):
+    """Every row of every table asks for the number of its backend, in a run of a thousand too."""
+    listed = []
+    monkeypatch.setattr("harness.report.html.source.labels", lambda found: listed.append(found) or ["a", "b"])
+    source = Source(summary(), None, {}, (), (), {}, {}, ())
+    assert [source.index(label) for label in "abab"] == [0, 1, 0, 1]
+    assert len(listed) == 1
