@@ -1,8 +1,17 @@
 """The part of a cell that each format takes."""
 
+from collections.abc import Iterable
+
 from harness import __version__
 from harness.model import STATISTICS, CellResult, Fact, Summary
-from harness.model.exchanged import FACTS, KEY, REPORT_LATENCIES, REPORT_RATES, Exchanged
+from harness.model.exchanged import (
+    FACTS,
+    KEY,
+    REPORT_LATENCIES,
+    REPORT_RATES,
+    REPORT_SHARES,
+    Exchanged,
+)
 from harness.model.json_path import number_at
 
 
@@ -13,7 +22,11 @@ def latency(cell: CellResult, metric: str) -> dict[str, float]:
 
 
 def rates(cell: CellResult) -> dict[str, float]:
-    found = {name: number_at(cell, name) for name in REPORT_RATES}
+    return _known(cell, REPORT_RATES)
+
+
+def _known(cell: CellResult, names: Iterable[str]) -> dict[str, float]:
+    found = {name: number_at(cell, name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -30,7 +43,7 @@ def knows(cell: CellResult, fact: Fact) -> bool:
 
 def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
     """`placed`: paths for which the format itself has a place. `measured_with`: the version of bench."""
-    known = rates(cell)
+    known = rates(cell) | _known(cell, REPORT_SHARES)
     for metric in REPORT_LATENCIES:
         known |= {f"{metric}.{name}": value for name, value in latency(cell, metric).items()}
     return Exchanged(

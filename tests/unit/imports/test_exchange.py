@@ -14,7 +14,7 @@ from harness.errors import SpecError
 from harness.imports import Part, imported, read
 from harness.imports.taken import LOAD, UNKNOWN_LOAD
 from harness.model import STATISTICS
-from harness.model.exchanged import REPORT_LATENCIES, REPORT_RATES
+from harness.model.exchanged import REPORT_LATENCIES, REPORT_RATES, REPORT_SHARES
 from harness.model.json_path import number_at
 from harness.report.exchange import FORMATS, documents
 from harness.store import open_run
@@ -23,7 +23,11 @@ from tests.factories import foreign
 from tests.factories import summaries as made
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"
-PATHS = [*REPORT_RATES, *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS)]
+PATHS = [
+    *REPORT_RATES,
+    *REPORT_SHARES,
+    *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS),
+]
 
 
 @cache
