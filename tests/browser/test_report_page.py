@@ -189,6 +189,12 @@ def test_a_printed_page_names_the_backends_and_has_no_switches(page, report, sev
         page.call("Emulation.setEmulatedMedia", media="print")
         assert visible(page, "#show label span") == visible(page, "#show .sample") > 1
         assert visible(page, "#show input") == 0
+        assert visible(page, ".choice") == 0
+        scrolled = page.evaluate(
+            "[...document.querySelectorAll('.scroll')].map(box => [getComputedStyle(box).overflowX,"
+            " getComputedStyle(box, '::before').content].join())"
+        )
+        assert set(scrolled) == {"visible,none"}  # paper cannot be scrolled
         page.call("Emulation.setEmulatedMedia", media="")
 
 
