@@ -50,4 +50,5 @@ def above(at: Floats, counts: Iterable[Count], target: float) -> Floats:
     before = np.minimum(SLOPES / USUAL, 1.0) ** 2
     weights: Floats = np.exp(likely - likely.max()) @ before
     above_each: Floats = np.cumsum(weights[::-1])[::-1]
-    return above_each / above_each[0]
+    above_each /= above_each[0]
+    return above_each

@@ -10,7 +10,14 @@ from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
 from harness.model.numbers import as_given, counted, short
 from harness.verdicts.crossing import Crossing, crossing, left_per_s
 from harness.verdicts.run_values import labels
-from harness.verdicts.slo_check import is_spoiled, kept_limits, queue_reasons, why_not_kept
+from harness.verdicts.slo_check import (
+    CHANCE,
+    SHORT_CHANCE,
+    is_spoiled,
+    kept_limits,
+    queue_reasons,
+    why_not_kept,
+)
 
 SURE = 0.9  # probability that the limits are kept at the answer, before the reserve of an open loop
 INTERVAL = 0.95
@@ -90,7 +97,7 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
         rates = [rate for cell in here if (rate := cell.requests_per_s) is not None]
         if rates:
             served[value] = float(np.mean(rates))
-        saturated = _saturated(here[0].load.kind, value, served, here)
+        saturated = _saturated(value, served, here, searches)
         failed = [
             (is_spoiled(cell, short=cell.repeat < searches), why)
             for cell in here
@@ -112,13 +119,14 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
 
 
 def _saturated(
-    kind: str, value: float, served: Mapping[float, float], cells: Sequence[CellResult]
+    value: float, served: Mapping[float, float], cells: Sequence[CellResult], searches: int
 ) -> str | None:
     """A sign that more load no longer means more work done; None if it does, or if that is not known."""
     if value not in served:
         return "nothing was answered in time"
-    if kind == "rate":
-        return next((why for cell in cells for why in queue_reasons(cell)), None)
+    if cells[0].load.kind == "rate":
+        chances = ((cell, SHORT_CHANCE if cell.repeat < searches else CHANCE) for cell in cells)
+        return next((why for cell, chance in chances for why in queue_reasons(cell, chance)), None)
     half = [load for load in served if load <= value / 1.9]
     if half and served[value] < (1 + KNEE) * served[max(half)]:
         return (

@@ -517,6 +517,14 @@ def test_what_was_tried_says_why_it_failed():
     assert found.saturated_from == 40
 
 
+def test_a_swing_in_a_short_probe_that_kept_its_load_saturates_nothing():
+    """Of a long probe it is a queue that builds: that one must be surer of what it does not show."""
+    short, more = cell(4, in_system_last=15.5), long(20, True, **served(20))
+    found = only([short, more])
+    assert (found.tested[0].kept, found.tested[0].why, found.saturated_from) == (1, None, None)
+    assert only([cell(4), long(20, True, in_system_last=15.5)]).saturated_from == 20
+
+
 def test_a_closed_loop_whose_doubling_brings_nothing_is_saturated():
     loops = [cell(load, kind="concurrency", served=served) for load, served in ((4, 10), (8, 19), (16, 19.2))]
     assert only(loops, 1).saturated_from == 16
