@@ -44,7 +44,9 @@ def leaf(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Sequence):
-        return " ".join(map(str, value)) or "none"
+        texts = [*map(str, value)]
+        between = "; " if all(" " in text for text in texts) else " "  # of sentences, or of a command
+        return between.join(texts) or "none"
     return str(value) if value != {} else "none"
 
 

@@ -51,11 +51,13 @@ def _answered(summary: Summary) -> str:
     failed = sum(counts.failed for counts in requests)
     dropped = sum(counts.dropped for counts in requests)
     cancelled = sum(counts.cancelled for counts in requests)
+    left = sum(counts.outcomes.get("abandoned", 0) for counts in requests)
     others = {
         "failed": failed,
+        f"{_be(left)} hung up on": left,
         f"{_be(dropped)} due and not sent": dropped,
         f"{_be(cancelled)} cancelled": cancelled,
-        "never became due": planned - answered - failed - dropped - cancelled,
+        "never became due": planned - answered - failed - dropped - cancelled - left,
     }
     words = listing([f"{count} {what}" for what, count in others.items() if count])
     if planned == 1:

@@ -219,6 +219,10 @@ def test_a_backend_that_was_never_measured_comes_first(label, state, missing):
             {"planned": 3, "sent": 1, "ok": 1, "dropped": 1, "cancelled": 1},
             "1 of 3 requests was answered; 1 was due and not sent and 1 was cancelled.",
         ),
+        (
+            {"planned": 9, "sent": 9, "ok": 6, "outcomes": {"ok": 6, "abandoned": 3}},
+            "6 of 9 requests were answered; 3 were hung up on.",
+        ),
         ({"planned": 1, "sent": 1, "failed": 1}, "The one request was not answered; it failed."),
         ({"planned": 1, "unsent": 1, "sent": 0}, "The one request was not answered; it never became due."),
         ({"planned": 1, "sent": 1, "ok": 1}, "The one request was answered."),

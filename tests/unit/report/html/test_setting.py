@@ -3,6 +3,7 @@
 import pytest
 
 from harness.model import Manifest
+from harness.report.findings.manifest_lines import leaf
 from harness.report.html.setting import unequal
 from harness.report.html.source import Source
 from tests.factories.documents import made
@@ -29,3 +30,9 @@ def test_backends_are_never_started_or_alone_only_where_the_run_says_so(labels, 
     page = unequal(Source(summary(*map(cell, labels)), manifest, {}, (), (), {}, {}, ()))
     told = page.partition("</h2>")[2].partition("<details>")[0]
     assert told.removesuffix("</section>") == f"<p>{said}</p>"
+
+
+def test_a_list_of_sentences_does_not_read_as_one():
+    assert leaf(["a is b", "c is d"]) == "a is b; c is d"
+    assert leaf(["serve", "--model", "a b"]) == "serve --model a b"
+    assert leaf([]) == "none"
