@@ -89,9 +89,10 @@ def _block(kind: str, text: str, index: int) -> Payload:
 
 
 def _started(block: dict[str, Any], index: int) -> Payload:
-    """Blocks begin empty, but for the name of a tool."""
+    """Blocks begin empty, but for the name of a tool, and its input where a server has it whole."""
     if block.get("type") == "tool_use":
-        call = CallPart(index, string(block.get("id")), string(block.get("name")), "")
+        given = arguments(block.get("input") or "")
+        call = CallPart(index, string(block.get("id")), string(block.get("name")), given)
         return Payload(EventKind.TOOL_CALL if call.name else EventKind.OTHER, calls=(call,))
     if block.get("type") == "thinking":
         return _block("thinking_delta", string(block.get("thinking")), index)

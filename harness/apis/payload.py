@@ -10,6 +10,7 @@ import msgspec
 from harness.records.event_kind import UNKNOWN, EventKind
 
 _MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is wrong
+_SUCCESS = ("", "0", "200", "ok", "success")
 
 
 class Payload(NamedTuple):
@@ -38,6 +39,7 @@ class CallPart(NamedTuple):
     id: str
     name: str
     arguments: str
+    whole: bool = False  # all arguments at once, which parts may have brought before
 
 
 Document = Mapping[str, Any]
@@ -58,9 +60,19 @@ def read_json(data: bytes, read: Reader, *, is_error: bool = False, bare_list: s
         if is_error:
             return error_payload(str(document))
         return Payload(EventKind.OTHER, malformed="JSON that is not an object")
-    if is_error or document.get("error") or "error" in (document.get("object"), document.get("type")):
+    named = is_error or document.get("error") or "error" in (document.get("object"), document.get("type"))
+    if named or ("message" in document and _is_bare_error(document)):
         return error_payload(error_message(document))
     return read(document)
+
+
+def _is_bare_error(document: Document) -> bool:
+    """Whether it is a code with a message, as gateways write an error, and no event of an API."""
+    code, message = document.get("code"), document["message"]
+    if not (isinstance(code, int | str) and isinstance(message, str)):
+        return False
+    good = str(code).lower() in _SUCCESS or message.lower() in _SUCCESS
+    return not good and not {"choices", "type", "object"} & document.keys()
 
 
 def error_payload(message: str) -> Payload:
@@ -143,6 +155,8 @@ def arguments(value: object) -> str:
 
 def count(value: object) -> int:
     """Tokens; UNKNOWN where the server sent no plausible number."""
+    if isinstance(value, float) and value.is_integer():  # 11.0, as servers with one type of number write
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
         return value
     return UNKNOWN

@@ -70,11 +70,15 @@ def read(document: Document) -> Payload:
     if kind == "response.function_call_arguments.delta":
         part = CallPart(place(document.get("output_index")), "", "", string(document.get("delta")))
         return Payload(EventKind.TOOL_CALL, calls=(part,)) if part.arguments else _NOTHING
-    if kind == "response.output_item.added":
+    if kind == "response.function_call_arguments.done":
+        given = arguments(document.get("arguments"))
+        whole = CallPart(place(document.get("output_index")), "", "", given, whole=True)
+        return Payload(EventKind.TOOL_CALL, calls=(whole,))
+    if kind in ("response.output_item.added", "response.output_item.done"):
         item = mapping(document.get("item"))
         if item.get("type") != "function_call":
             return _NOTHING
-        call = _call(place(document.get("output_index")), item)
+        call = _call(place(document.get("output_index")), item)._replace(whole=kind.endswith("done"))
         return Payload(EventKind.TOOL_CALL if call.name else EventKind.OTHER, calls=(call,))
     if kind == "keepalive":  # OpenAI's own, in long silences: no token without text
         return Payload(EventKind.COMMENT)

@@ -72,7 +72,7 @@ class Parsed:
             self.prompt_tokens = payload.prompt_tokens
         if payload.cached_tokens != UNKNOWN:
             self.cached_tokens = payload.cached_tokens
-        if payload.output_tokens != UNKNOWN:
+        if payload.output_tokens > 0 or self.output_tokens == UNKNOWN:  # no count falls to 0
             self.output_tokens = payload.output_tokens
         if payload.reasoning_tokens != UNKNOWN:
             self.reasoning_tokens = payload.reasoning_tokens
@@ -112,14 +112,19 @@ class Parsed:
 
     def _add_call(self, part: CallPart) -> str:
         """The new generated text in it. Some engines repeat the name in every event, and some give each call
-        the same place, but an id of its own.
+        the same place, but an id of its own. vLLM ends a call of `responses` under another id.
         """
         slot = self._moved.get(part.place, part.place)
-        known_id = self.calls[slot][0] if slot in self.calls else ""
-        if known_id and part.id and part.name and part.id != known_id:
+        known = self.calls.get(slot)
+        if part.whole:
+            known = next((call for call in self.calls.values() if part.id and call[0] == part.id), known)
+            if known[2] if known else not part.name:
+                return ""
+        elif known and known[0] and part.id and part.name and part.id != known[0]:
             slot = self._moved[part.place] = self._free_slot
+            known = None
         self._free_slot = max(self._free_slot, slot + 1)
-        call = self.calls.setdefault(slot, ["", "", ""])
+        call = known or self.calls.setdefault(slot, ["", "", ""])
         name = "" if call[1] else part.name
         call[0], call[1] = call[0] or part.id, call[1] or part.name
         call[2] += part.arguments

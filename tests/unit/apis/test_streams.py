@@ -182,6 +182,47 @@ def test_reasoning_and_tool_calls_of_responses() -> None:
     assert json.loads(parsed.tool_calls()) == [{"id": "c1", "name": "look", "arguments": '{"a":1}'}]
 
 
+def _item(kind: str, **fields: object) -> dict[str, object]:
+    item = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "", **fields}
+    return {"type": f"response.output_item.{kind}", "output_index": 1, "item": item}
+
+
+@pytest.mark.parametrize(
+    ("events", "chars"),
+    [
+        ([_item("added"), "done", _item("done", arguments='{"a":1}')], [4, 7, 0]),
+        ([_item("added"), _item("done", arguments='{"a":1}')], [4, 7]),
+        ([_item("done", arguments='{"a":1}')], [11]),
+        ([_item("added", arguments='{"a":1}'), "done"], [11, 0]),
+        ([_item("added"), "delta", "done", _item("done", call_id="c2", arguments='{"a":1}')], [4, 7, 0, 0]),
+        (["done", _item("done", arguments='{"a":1}')], [0, 11]),
+    ],
+)
+def test_arguments_of_a_response_that_come_whole_count_once(
+    events: list[str | dict[str, object]], chars: list[int]
+) -> None:
+    kinds: dict[str, dict[str, object]] = {
+        name: {"type": f"response.function_call_arguments.{name}", "output_index": 1, key: '{"a":1}'}
+        for name, key in (("delta", "delta"), ("done", "arguments"))
+    }
+    parsed = read(RESPONSES, *(kinds[event] if isinstance(event, str) else event for event in events))
+    assert list(parsed.chars) == chars
+    assert json.loads(parsed.tool_calls()) == [{"id": "c1", "name": "look", "arguments": '{"a":1}'}]
+
+
+def test_the_ends_of_parallel_calls_at_one_place_add_no_call() -> None:
+    added = [_item("added", call_id=name) for name in ("c1", "c2")]
+    ends = [_item("done", call_id=name, arguments=f'{{"{name}":1}}') for name in ("c1", "c2")]
+    calls = json.loads(read(RESPONSES, *added, *ends).tool_calls())
+    assert [(call["id"], call["arguments"]) for call in calls] == [("c1", '{"c1":1}'), ("c2", '{"c2":1}')]
+
+
+def test_a_tool_use_may_begin_with_its_whole_input() -> None:
+    tool: dict[str, object] = {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}}
+    parsed = read(MESSAGES, {"type": "content_block_start", "index": 0, "content_block": tool})
+    assert json.loads(parsed.tool_calls()) == [{"id": "t1", "name": "look", "arguments": '{"a": 1}'}]
+
+
 def test_thinking_and_tool_use_of_messages() -> None:
     tool = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
     parsed = read(

@@ -167,6 +167,20 @@ def test_counts_that_are_no_counts_stay_unknown(wrong: str) -> None:
     assert parse_events(body, ended=True).output_tokens == UNKNOWN
 
 
+def test_a_count_may_be_written_as_a_decimal() -> None:
+    usage = b'{"prompt_tokens":7.0,"completion_tokens":%b}'
+    for written, tokens in ((b"11.0", 11), (b"1.1e1", 11), (b"11.5", UNKNOWN), (b"1e999", UNKNOWN)):
+        body = event(b'{"choices":[],"usage":%b}' % (usage % written))
+        parsed = parse_events(body, ended=True)
+        assert (parsed.prompt_tokens, parsed.output_tokens) == (7, tokens)
+
+
+def test_zeros_behind_a_count_are_none() -> None:
+    """A gateway may add a block of its own to that of the engine."""
+    body = b"".join(_counted(content, count) for content, count in (("a", 1), ("b", 2), ("", 0)))
+    assert parse_events(body, ended=True).reported_tokens() == 2
+
+
 @pytest.mark.parametrize(
     "block",
     [
@@ -176,6 +190,8 @@ def test_counts_that_are_no_counts_stay_unknown(wrong: str) -> None:
         b'event: error\ndata: {"detail":"out of memory"}',
         b'error: {"code":500,"message":"out of memory"}',
         b'{"error":"out of memory","error_type":"overloaded"}',
+        b'data: {"code":500,"message":"out of memory"}',
+        b'data: {"code":"InternalError","message":"out of memory","request_id":"7"}',
         b"event: error\ndata: out of memory",
     ],
 )
@@ -183,6 +199,22 @@ def test_error_events(block: bytes) -> None:
     parsed = parse_events(event(delta("a")) + block + b"\n\n", ended=True)
     assert list(parsed.kinds) == [EventKind.TEXT, EventKind.ERROR]
     assert parsed.error == "out of memory"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"code": 0, "message": "fine"},
+        {"code": 20000, "message": "success"},
+        {"code": "", "message": ""},
+        {"code": 500, "message": {"content": "a"}},
+        {"code": 500, "message": "a", "choices": []},
+        {"message": "a"},
+    ],
+)
+def test_a_message_with_a_code_is_no_error_by_itself(more: dict[str, object]) -> None:
+    parsed = parse_events(event(delta("a")) + event(json.dumps(more).encode()), ended=True)
+    assert (parsed.kinds[0], parsed.error) == (EventKind.TEXT, "")
 
 
 @pytest.mark.parametrize(
