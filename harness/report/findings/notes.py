@@ -207,7 +207,9 @@ def _validity(summary: Summary) -> Iterator[Note]:
         what = f"{texts[0]}{' (others similar)' if len(set(texts)) > 1 else ''}"
         places = list(dict.fromkeys(subject for subject, _ in cases))
         text = f"{title} {_places_words(places)}: {what}"
-        rank = _INVALID if title == "INVALID" else _SUSPECT
+        # Of a dead engine the failed requests and the few samples are the consequence.
+        sure = code in RULES and RULES[code].certain
+        rank = _SUSPECT if title == "SUSPECT" else _RUN if sure else _INVALID
         at = places[0] if len(places) == 1 else counted(len(places), "cell")
         brief = plain(f"{title} {at}: {what}")
         yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(places), brief)

@@ -44,6 +44,17 @@ def compared(*cells, **changes):
     return summary(*cells, **{**compare(cells, RULES)._asdict(), **changes})
 
 
+def test_a_dead_engine_stands_before_what_came_of_it():
+    reasons = [
+        reason
+        for code in ("failed-requests", "too-few-samples", "engine-died")
+        for reason in verdict("INVALID", code, "1", "0", "").reasons
+    ]
+    dead = cell("a", validity={"verdict": "INVALID", "reasons": reasons})
+    first, *_ = conclude(summary(dead, cell("b"))).warnings
+    assert first.text.startswith("INVALID a c4 r0: engine-died")
+
+
 def test_a_capacity_search_is_not_told_to_repeat_what_it_refuses():
     cells = interleaved((10.0, 12.0, 11.0), (10.2, 11.5, 12.0))
     capacity = {"label": "a", "kind": "rate", "kept_by_search": [], "tested": []}
