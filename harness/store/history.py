@@ -58,10 +58,11 @@ def append_history(path: Path, entries: Sequence[HistoryEntry]) -> int:
     again. Raises StorageError.
     """
     known = {(entry.run, entry.place): entry for entry in read_history(path)}
+    given = {(entry.run, entry.place): entry for entry in entries}
     new = [
         {"schema": HISTORY_FORMAT, **as_json(entry)}
-        for entry in entries
-        if known.get((entry.run, entry.place)) != entry
+        for key, entry in given.items()
+        if known.get(key) != entry
     ]
     text = "".join(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n" for entry in new)
     results = path.parent.parent

@@ -40,16 +40,20 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.verdicts.history import drifts, entries, not_kept, series
 
     path = history_path(arguments.out)
-    added = set()
-    for name in arguments.runs:
-        folder = open_run(name, arguments.out)
-        summary = summarise_folder(folder)
-        for warning in left_out(summary.warnings):
-            raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
-        append_history(path, entries(folder.read_manifest(), summary))
-        added.add(summary.run)
-        for why in not_kept(summary):
-            print(f"warning: {plain(why)}", file=sys.stderr)
+    added, new = set(), []
+    try:
+        for name in arguments.runs:
+            folder = open_run(name, arguments.out)
+            summary = summarise_folder(folder)
+            for warning in left_out(summary.warnings):
+                raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
+            new += entries(folder.read_manifest(), summary)
+            added.add(summary.run)
+            for why in not_kept(summary):
+                print(f"warning: {plain(why)}", file=sys.stderr)
+    finally:  # all at once, for the whole history is read each time; what came before a damaged run stays
+        if new:
+            append_history(path, new)
     history = read_history(path)
     if not history:
         hint = "`bench history RUN` adds one; --out names the folder of the runs"

@@ -216,3 +216,19 @@ def test_a_gate_over_no_history_has_not_passed(tmp_path, capsys):
 def test_a_floor_that_is_no_share_is_refused(results, capsys, floor):
     assert history(results, "--fail-on", "slower", "--floor", floor) == ExitCode.USAGE
     assert f"--floor: '{floor}' is not a percentage from 0 on" in capsys.readouterr().err
+
+
+def test_the_history_is_read_once_for_all_runs_and_keeps_those_before_a_damaged_one(tmp_path, monkeypatch):
+    """To read it for each takes a time that grows with the square of the runs."""
+    folder = make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
+    made_of = [[entry(number, "vllm", **{"ttft_ms.p50": 100})] for number in (0, 1, 1)]
+    calls, nights = [], iter(made_of)
+    monkeypatch.setattr("harness.verdicts.history.entries", lambda *_: next(nights))
+    monkeypatch.setattr(
+        "harness.store.history.append_history",
+        lambda path, new: calls.append(path) or append_history(path, new),
+    )
+    assert history(tmp_path, *[folder.run_id] * 3, "no-such-run") == ExitCode.USAGE
+    assert len(calls) == 1
+    lines = history_path(tmp_path).read_text().splitlines()
+    assert [json.loads(line)["run"] for line in lines] == ["run-00", "run-01"]
