@@ -159,6 +159,7 @@ class Connection:
             sent = 0
         except OSError:
             self._close()
+            self._step()  # which goes on where the answer does
             return
         if write.events and (record := self._record):
             due_ns = self._start_ns + write.due_ns
@@ -201,10 +202,13 @@ class Connection:
                 self._close()
             case Then.RESET:
                 self._end("faulted")
-                self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+                if not self._closed:
+                    self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
                 self._close()
             case Then.HANG:
-                if self._record:
+                if self._closed:
+                    self._end("faulted")
+                elif self._record:
                     self._record.outcome = "faulted"  # whenever the client gives up
             case Then.EXIT:
                 raise DiedError
@@ -226,7 +230,8 @@ class Connection:
         self._closed = True
         self._loop.forget(self._sock)
         self._sock.close()
-        if self._finishes_abandoned and self._record and not self._unsent:
+        goes_on = self._finishes_abandoned and not self._unsent
+        if goes_on and self._record and self._record.outcome == "open":  # else it hangs
             self._record.outcome = "aborted"
         else:
             self._end("aborted")
