@@ -17,7 +17,7 @@ from harness.load.sse import Parsed, parse_answer
 from harness.load.stamps import bounded
 from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
-from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome
+from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, with_text
 from harness.untrusted import Secrets, one_line
 
 ERROR_CHARS = 300
@@ -99,7 +99,7 @@ class Finalizer:
             finish_reason=self._clean(parsed.finish_reason, _REASON_CHARS),
             error=self._clean(error_text),
             outcome=outcome,
-            generated_ns=events["stamp_ns"][events["text_chars"] > 0],
+            generated_ns=events["stamp_ns"][with_text(events)],
             ttft_ns=first - sent if first != UNKNOWN else UNKNOWN,
             clamped=received.clamped,
             items=self._items(parsed),
@@ -163,7 +163,7 @@ class Finalizer:
             "output_tokens": parsed.reported_tokens(),
             "reasoning_tokens": parsed.reasoning_tokens,
             "output_chars": chars,
-            "text_events": int(np.count_nonzero(events["wire_bytes"][events["text_chars"] > 0])),
+            "text_events": int(np.count_nonzero(with_text(events))),
             "first_tokens": parsed.first_tokens,
             "retransmits": exchange.retransmits,
             "out_of_order": exchange.out_of_order,

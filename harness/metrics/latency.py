@@ -14,7 +14,7 @@ from harness.metrics.distribution import latency_stats
 from harness.metrics.reason import NOT_COUNTED, OfServer
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import METRICS, LatencyStats, family
-from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
+from harness.records.layout import UNKNOWN, EventKind, Outcome, Records, with_text
 
 _NS_PER_MS = 1e6
 _NONE: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -159,7 +159,7 @@ def first_arrivals(records: Records) -> Iterator[Rows]:
     first_ns = np.full(records.seq_count, np.iinfo(np.int64).min // 2)
     first_ns[rows["seq"]] = rows["first_text_ns"]
     for block in records.event_blocks():
-        text = block[np.isin(block["kind"], GENERATED)]
+        text = block[with_text(block)]
         yield text[text["stamp_ns"] - first_ns[text["seq"]] < LEAST_GAP_NS]
 
 
@@ -211,11 +211,11 @@ def _gap_blocks(
     """`apart`: requests whose gaps count only where no event without text lies in them."""
     last = records.events[:0]
     for block in records.event_blocks():
-        kept = np.isin(block["kind"], GENERATED)
+        kept = with_text(block)
         if len(apart):
             kept |= (block["kind"] == EventKind.OTHER) & np.isin(block["seq"], apart)
         text = np.concatenate([last, block[kept & np.isin(block["seq"], wanted)]])
-        generated = np.isin(text["kind"], GENERATED)
+        generated = with_text(text)
         gaps = (text["seq"][1:] == text["seq"][:-1]) & generated[1:] & generated[:-1]
         yield (np.diff(text["stamp_ns"]) / _NS_PER_MS)[gaps]
         last = text[-1:]

@@ -19,7 +19,7 @@ from harness.metrics.view import CellView, RequestView, Rows
 from harness.metrics.window import slots_by_worker
 from harness.model import METRICS, Load, SteadyState, known
 from harness.model.numbers import percent_apart
-from harness.records.layout import GENERATED, UNKNOWN, Records
+from harness.records.layout import UNKNOWN, Records, with_text
 
 Floats = NDArray[np.float64]
 Form = Literal["ramp", "drift", "step", "stall"]
@@ -338,7 +338,7 @@ def _tokens(records: Records, part_ns: tuple[int, int], most: int) -> Course | N
     Stretches without any are usual where prompts are long: they have no logarithm.
     """
     events, (begin_ns, end_ns) = records.events, part_ns
-    stamps = events["stamp_ns"][np.isin(events["kind"], GENERATED)]
+    stamps = events["stamp_ns"][with_text(events)]
     inside = stamps[(stamps >= begin_ns) & (stamps < end_ns)]
     count = min(most, len(inside) // 10)
     if count < LEAST_BATCHES:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import in_flight
-from harness.records.layout import GENERATED, Outcome, Phase
+from harness.records.layout import Outcome, Phase, with_text
 
 # Of the mean time in system: a shorter window holds too little of the load's course.
 MIN_STEADY_TIMES = 0.5
@@ -143,7 +143,7 @@ def work_shares(
 def _text_stamps(events: NDArray[np.void], seqs: NDArray[np.int32]) -> dict[int, NDArray[np.int64]]:
     """Ascending stamps of the text events of each of `seqs` that has any."""
     text = events[np.isin(events["seq"], seqs)]
-    text = text[np.isin(text["kind"], GENERATED)]
+    text = text[with_text(text)]
     order = np.lexsort((text["stamp_ns"], text["seq"]))
     named, first = np.unique(text["seq"][order], return_index=True)
     parts = np.split(text["stamp_ns"][order], first[1:]) if len(named) else []

@@ -53,7 +53,7 @@ class Seen:
 
     @property
     def text_events(self) -> int:
-        return sum(kind in GENERATED for kind in self.kinds)
+        return sum(kind in GENERATED for kind, _ in _whole_events(self.parsed))
 
     @property
     def silent_events(self) -> int:
@@ -79,8 +79,15 @@ class Seen:
     @property
     def tpot_s(self) -> float:
         """Seconds per token, by usage, or one token an event; 0 where there is one token at most."""
-        gaps = max(self.count("output_tokens"), self.text_events) - 1
+        gaps = max(self.count("output_tokens") - self.unseen_tokens, self.text_events) - 1
         return (self.answer_s - self.ttft_s) / gaps if gaps > 0 else 0.0
+
+    @property
+    def unseen_tokens(self) -> int:
+        """Reasoning that the server counts and keeps to itself: it came before the first text."""
+        thoughts = self.count("reasoning_tokens")
+        shown = self.has(EventKind.REASONING) or self.text_events > self.count("output_tokens") - thoughts
+        return 0 if shown else max(thoughts, 0)
 
     @property
     def first(self) -> str | None:
@@ -181,15 +188,22 @@ def _read(answer: Answer, pieces: Sequence[tuple[float, int]], api: Api) -> Seen
     content_type = answer.headers.get("content-type", "").lower().encode()
     parsed = parse_answer(answer.body, content_type, api, ended=True)
     lengths = [length for _, length in pieces]
-    moments = [pieces[bisect_left(lengths, end)][0] for end in accumulate(parsed.sizes)]
     events = [
-        (kind, at_s) for kind, at_s in zip(parsed.kinds, moments, strict=True) if kind != EventKind.COMMENT
+        (kind, pieces[bisect_left(lengths, end)][0])
+        for kind, end in _whole_events(parsed)
+        if kind != EventKind.COMMENT
     ]
     texts = [at_s for kind, at_s in events if kind in GENERATED]
     lead_ms = (texts[0] - events[0][1]) * 1e3 if texts else 0.0
     error = one_line(answer.secrets.hidden(parsed.error or parsed.malformed), _ERROR_CHARS)
     documents = tuple(_documents(answer, parsed))
     return Seen(answer.status, parsed, documents, error, lead_ms, tuple(texts), answer.secrets)
+
+
+def _whole_events(parsed: Parsed) -> Iterator[tuple[int, int]]:
+    """Yields the first kind of each event, and where the event ends."""
+    ends = accumulate(parsed.sizes)
+    return ((kind, end) for kind, end, size in zip(parsed.kinds, ends, parsed.sizes, strict=True) if size)
 
 
 def _documents(answer: Answer, parsed: Parsed) -> Iterator[Mapping[str, object]]:

@@ -102,7 +102,7 @@ def _usage(seen: Seen, habits: Habits) -> Iterator[Finding]:
 
 
 def _tokens_per_event(seen: Seen, habits: Habits) -> Iterator[Finding]:
-    tokens = seen.count("output_tokens")
+    tokens = seen.count("output_tokens") - seen.unseen_tokens
     if tokens == UNKNOWN or not seen.text_events:
         return
     silent = seen.silent_events

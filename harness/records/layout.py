@@ -88,7 +88,7 @@ EVENT_DTYPE = np.dtype(
         ("seq", "<i4"),
         ("kind", "u1"),
         ("text_chars", "<i4"),
-        ("wire_bytes", "<i4"),  # bytes of the event in the decoded body
+        ("wire_bytes", "<i4"),  # bytes of the event in the decoded body; 0: in the row before, of one event
         ("stamp_ns", "<i8"),  # arrival of the last byte of the event
     ]
 )
@@ -117,6 +117,12 @@ class Records:
         """Yields all events in blocks, so that results computed from them need not fit in memory either."""
         for start in range(0, len(self.events), _EVENTS_PER_BLOCK):
             yield self.events[start : start + _EVENTS_PER_BLOCK]
+
+
+def with_text(events: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Marks one row of each event with generated text, which has a row for each kind of text in it."""
+    marks: NDArray[np.bool_] = np.isin(events["kind"], GENERATED) & (events["wire_bytes"] != 0)
+    return marks
 
 
 def was_sent(records: Records) -> bool:

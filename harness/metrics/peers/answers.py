@@ -6,14 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.view import RequestView
-from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
+from harness.records.layout import UNKNOWN, EventKind, Outcome, Records, with_text
 
 Floats = NDArray[np.float64]
 NS_PER_MS = 1e6
-
-# Events that hold a choice: role-only and empty deltas, text, and the finish chunk. Older records
-# hide those without text to which an engine added its usage.
-CHOICES = (EventKind.OTHER, *GENERATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +43,10 @@ def take(records: Records, handshake_ms: float | None) -> Answers | None:
     if not len(good):
         return None
     events = records.events
-    choices = events[np.isin(events["kind"], CHOICES)]
-    texts = events[np.isin(events["kind"], GENERATED)]
+    # Events that hold a choice: role-only and empty deltas, text, and the finish chunk. Older records
+    # hide those without text to which an engine added its usage.
+    choices = events[with_text(events) | (events["kind"] == EventKind.OTHER)]
+    texts = events[with_text(events)]
     first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)
     _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
     reported = good["output_tokens"] > 0  # records before 0.2 may say 0 of an answer with text

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harness.model import WITHOUT_TEXT, CellResult
 from harness.model.numbers import counted
-from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import UNKNOWN, Outcome, Phase, Records, with_text
 from harness.records.series import Telemetry
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
@@ -123,7 +123,7 @@ def _stack(axes: Axes, curves: Sequence[Curve]) -> None:
 def _rate(axes: Axes, records: Records, end_s: float) -> None:
     """Spreads each answer's tokens over its text events, as the throughput of the table does."""
     requests, events = records.requests, records.events
-    text = events[np.isin(events["kind"], GENERATED)]
+    text = events[with_text(events)]
     tokens = np.where(
         requests["output_tokens"] == UNKNOWN, requests["text_events"], requests["output_tokens"]
     )

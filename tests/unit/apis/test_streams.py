@@ -218,8 +218,9 @@ def test_the_ends_of_parallel_calls_at_one_place_add_no_call() -> None:
 
 
 def test_a_tool_use_may_begin_with_its_whole_input() -> None:
-    tool: dict[str, object] = {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}}
-    parsed = read(MESSAGES, {"type": "content_block_start", "index": 0, "content_block": tool})
+    tool = {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}}
+    start: dict[str, object] = {"type": "content_block_start", "index": 0, "content_block": tool}
+    parsed = read(MESSAGES, start)
     assert json.loads(parsed.tool_calls()) == [{"id": "t1", "name": "look", "arguments": '{"a": 1}'}]
 
 

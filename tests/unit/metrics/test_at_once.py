@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from harness.metrics.bundling import merged_gaps
 from harness.metrics.goodput import goodput
 from harness.metrics.latency import at_once, by_arrival, itl_ms, tpot_ms, why_no_gaps
+from harness.metrics.peers import recompute, tool_named
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
-from harness.records.layout import UNKNOWN
+from harness.records.layout import EVENT_DTYPE, UNKNOWN, EventKind, Records
 from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
 from tests.factories.recorded import MS, facts, records
@@ -86,6 +88,26 @@ def test_a_last_token_without_text_is_no_part_of_the_first_arrival():
     """Three of five texts came as one, then two more, and an end that is a token: 40 ms for 6 - 3 tokens."""
     made = cell({"texts": [100, 100, 100, 120, 140], "tokens": 6})
     assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([40 / 3])
+
+
+def with_a_call(made):
+    """The first event has a call besides its text: a row of its own, without bytes."""
+    call = np.array([(0, EventKind.TOOL_CALL, 3, 0, made.events["stamp_ns"][0])], EVENT_DTYPE)
+    events = np.concatenate([made.events[:1], call, made.events[1:]])
+    return Records(made.requests, events, made.texts, made.finish_reasons, made.errors)
+
+
+def test_text_and_a_call_in_one_event_are_no_gap():
+    """5 events of 4 tokens, 20 ms apart, the first of which the server counted."""
+    made = cell({"texts": [60 + 20 * i for i in range(5)], "tokens": 20})
+    made.requests["first_tokens"] = 4
+    made = with_a_call(made)
+    assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([80 / 16])
+    assert merged_gaps(RequestView(made)) == (0, 1)
+    peers = recompute([tool_named("vllm@0.33"), tool_named("sglang")], made, facts())
+    for view in peers.values():
+        means = {figure.measure: figure.value for figure in view.figures if figure.statistic == "mean"}
+        assert means["ITL"] == pytest.approx(20)
 
 
 def test_a_stream_of_single_arrivals_is_left_as_it_is():

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from harness.host.access import Access
 from harness.probe.exchange import Line
 from harness.records.layout import UNKNOWN
 from tests.factories.answers import DONE, event
-from tests.unit.probe.answering import chunk, read, seen
+from tests.unit.probe.answering import answered, chunk, read, seen
 
 OWN = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
 
@@ -44,6 +45,20 @@ def test_the_shapes_of_other_apis():
     assert found.reasoning_fields() == set()
     assert seen(created, thought, text, end, api=RESPONSES).reasoning_fields() == {"events of its own"}
     assert seen(created, text, done=False, api=RESPONSES).usage == "never"
+
+
+def test_an_event_with_text_and_a_call_is_one():
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+    found = seen(chunk("Let me look", tool_calls=[call]), chunk(finish="tool_calls"))
+    assert (found.text_events, len(found.text_s), found.text) == (1, 1, "Let me look")
+
+
+def test_reasoning_that_is_not_shown_is_no_token_after_the_first_text():
+    counts = {"completion_tokens": 51, "completion_tokens_details": {"reasoning_tokens": 40}}
+    hidden = answered("x" * 11, **counts)
+    assert replace(hidden, text_s=(0.1, 1.1)).tpot_s == pytest.approx(0.1)
+    among = answered("x" * 51, **counts)
+    assert replace(among, text_s=(0.1, 5.1)).tpot_s == pytest.approx(0.1)
 
 
 def test_reasoning_fields_are_named():

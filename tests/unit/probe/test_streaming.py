@@ -46,6 +46,12 @@ def test_all_that_is_declared_holds():
     assert topic(found, "thinking off").seen == "no reasoning text"
 
 
+def test_reasoning_that_is_not_shown_makes_no_event_hold_several_tokens():
+    counts = {"completion_tokens": 51, "completion_tokens_details": {"reasoning_tokens": 40}}
+    found = topic(shown(answered("x" * 11, **counts)), "tokens per event")
+    assert (found.seen, found.holds) == ("one, 11 tokens in 11 events", True)
+
+
 @pytest.mark.parametrize(
     ("answer", "name", "said", "matters"),
     [
