@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import compress
 
+from harness.model import HistoryEntry
 from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.wording import listing, plain, version_words
@@ -79,10 +80,16 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
             f"{name}: {100 * drift.share:.1f} % worse than its best level, "
-            f"{kind}, since {drift.since.run} ({version_words(drift.since.engine_version)}); "
-            f"the best level ended with {drift.best.run} ({version_words(drift.best.engine_version)})",
+            f"{kind}, since {_run_words(drift.since)}; the best level ended with {_run_words(drift.best)}",
             600,
         )
+
+
+def _run_words(entry: HistoryEntry) -> str:
+    """Name and engine, and the day where the name has another: an import is named by its own time."""
+    day = entry.created_utc[:10]
+    measured = "" if entry.run.startswith(day.replace("-", "")) else f"of {day}, "
+    return f"{entry.run} ({measured}{version_words(entry.engine_version)})"
 
 
 def _no_drift(series: Sequence[Series]) -> str:

@@ -59,7 +59,10 @@ def test_a_worse_level_is_named_with_its_size_and_its_first_run(results, capsys,
     assert lines[0].endswith(" (14 runs)")
     (drift,) = (line for line in lines if "worse than" in line)
     assert drift.startswith("chat vllm c4 TTFT p50: 20.0 % worse than its best level, by one step, since ")
-    assert "since run-10 (engine 0.10); the best level ended with run-09 (engine 0.9)" in drift
+    assert (
+        "since run-10 (of 2026-11-11, engine 0.10); the best level ended with run-09 (of 2026-11-10, engine "
+        "0.9)" in drift
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_lines_are_broken_between_words(results, capsys, monkeypatch):
     history(results)
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 60
-    assert "the best level ended with run-09 (engine 0.9)" in " ".join(text.split())
+    assert "the best level ended with run-09 (of 2026-11-10, engine 0.9)" in " ".join(text.split())
     assert "" in text.splitlines()
 
 

@@ -1,6 +1,7 @@
 """A history as text: series with names of their own, and no answer where nothing can be judged."""
 
 import pytest
+from msgspec.structs import replace
 
 from harness.report.text import trends
 from harness.verdicts.history import drifts, series
@@ -63,6 +64,19 @@ def test_what_became_worse_is_named_as_its_series_is():
     )
 
 
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ("20261104T030000Z-chat-5f3cb7", "20261104T030000Z-chat-5f3cb7 (engine"),
+        ("20261129T215830Z-imported-5f3cb7", "20261129T215830Z-imported-5f3cb7 (of 2026-11-04, engine"),
+    ],
+)
+def test_a_run_has_the_day_of_its_measurement_where_its_name_has_that_of_an_import(run, words):
+    made = history([100.0] * 3 + [150.0] * 3)
+    (*_, last) = printed([replace(one, run=run) if one.run == "run-03" else one for one in made])
+    assert f"by one step, since {words}" in last
+
+
 def test_each_figure_that_became_worse_is_a_paragraph_of_markdown():
     """Lines next to each other would run into one."""
     nights = enumerate([100.0] * 3 + [150.0] * 3)
@@ -87,6 +101,6 @@ def test_an_engine_whose_version_nobody_knows_is_called_so():
     levels = enumerate([100.0] * 3 + [150.0] * 3)
     (*_, last) = printed([one for number, p50 in levels for one in night(number, p50, engine_version=None)])
     assert (
-        "since run-03 (engine version not known); the best level ended with run-02 (engine version not known)"
-        in last
+        "since run-03 (of 2026-11-04, engine version not known); the best level ended with run-02 "
+        "(of 2026-11-03, engine version not known)" in last
     )
