@@ -134,9 +134,10 @@ def _whole(message: Document) -> Payload:
 
 def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     """Builds the next turn. Of several calls the first is carried on; a result that no call asked for is
-    the user's message.
+    the user's message. Anthropic refuses blank texts: an answer of reasoning alone becomes an ellipsis.
     """
-    blocks = [_written({"type": "text", "text": text})] if text or not tool_calls else []
+    text = text if text.strip() or tool_calls else "…"
+    blocks = [_written({"type": "text", "text": text})] if text.strip() else []
     tool = b'{"role":"user","content":[{"type":"text","text":'
     if tool_calls:
         name, call = first_call(tool_calls)

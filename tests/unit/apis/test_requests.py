@@ -208,6 +208,17 @@ def test_an_answer_in_the_input_of_responses_has_all_required_keys() -> None:
     assert answer["content"] == [{"type": "output_text", "text": "so", "annotations": []}]
 
 
+@pytest.mark.parametrize("said", ["", " \n"])
+def test_messages_hold_no_blank_text(said: str) -> None:
+    """Anthropic refuses a chat with one."""
+    for calls, result, kinds in (("", None, ["text"]), (CALLS, "found", ["tool_use"])):
+        document = with_turns(APIS["messages"], said, calls, result)
+        assert isinstance(document, dict)
+        answer = document["messages"][1]["content"]
+        assert [block["type"] for block in answer] == kinds
+        assert answer[0].get("text", "…") == "…"
+
+
 CALLS = json.dumps([{"id": "c1", "name": "look", "arguments": '{"a":1}'}])
 
 
