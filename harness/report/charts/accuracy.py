@@ -27,7 +27,8 @@ def speed_and_accuracy(
     *_, group = groups
     rates = series([group], values, RATE)
     lines = []
-    for label in order:
+    marks = short_names(order, LONGEST_MARK)
+    for index, label in enumerate(order):
         backend, rate = agreement.backends.get(label), rates.get(label, {}).get(group.point)
         share = known(backend.unloaded.accuracy) if backend else None
         if rate is None or share is None:
@@ -36,10 +37,9 @@ def speed_and_accuracy(
         figures = [percent_figure(end) for end in share]
         text = f"{rate.text(RATE)}, {figures[1]} % right ({figures[0]} to {figures[2]})"
         lost = _against_first(agreement, label)
-        mark = short_names(order, LONGEST_MARK)[label]
         text = f"{text}; {lost}" if lost else text
-        point = Point(rate.middle, middle, label, text, low, high, rate.interval, mark)
-        lines.append(Line(label, order.index(label), (point,)))
+        point = Point(rate.middle, middle, label, text, low, high, rate.interval, marks[label])
+        lines.append(Line(label, index, (point,)))
     if len(lines) < 2:
         return
     points = [line.points[0] for line in lines]

@@ -5,7 +5,7 @@ Each point is labelled with its load, or with its backend where there is one loa
 Points of loads that a server did not keep up with are left out: their figures are of the length of the run.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -130,7 +130,8 @@ def _span(value: Value) -> str:
 
 
 def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterator[Chart]:
-    lines = [line for label in order if (line := _line(label, axes, xs, ys, order))]
+    marks = {} if axes.by_load else short_names(order, LONGEST_MARK)
+    lines = [line for index, label in enumerate(order) if (line := _line(label, index, axes, xs, ys, marks))]
     if not lines:
         return
     everything = [point for line in lines for point in line.points]
@@ -152,15 +153,17 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
     )
 
 
-def _line(label: str, axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Line | None:
+def _line(
+    label: str, index: int, axes: _Axes, xs: Series, ys: Series, marks: Mapping[str, str]
+) -> Line | None:
     both = [point for point in xs.get(label, {}) if point in ys.get(label, {})]
     points = []
     for point in both:
         x, y = xs[label][point], ys[label][point]
         text, key = axes.text(point, x, y), f"{label} {point.label}"
-        mark = point.label if axes.by_load else short_names(order, LONGEST_MARK)[label]
+        mark = marks.get(label, point.label)
         points.append(Point(x.middle, y.middle, key, text, y.low, y.high, x.interval, mark))
-    return Line(label, order.index(label), tuple(points)) if points else None
+    return Line(label, index, tuple(points)) if points else None
 
 
 def front(points: Sequence[Point], *, right: bool = False) -> tuple[Point, ...]:

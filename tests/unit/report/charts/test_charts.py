@@ -344,3 +344,14 @@ def test_no_chart_of_many_backends_is_drawn_for_papers(monkeypatch):
     assert few["ttft-load-concurrency"].paper
     assert many.keys() == few.keys()
     assert not any(chart.paper for chart in many.values())
+
+
+def test_names_are_made_short_once_for_all_points_of_a_chart(monkeypatch):
+    """For each of a thousand backends a thousand names would be compared."""
+    asked = []
+    monkeypatch.setattr(
+        "harness.report.charts.pareto.short_names",
+        lambda labels, limit: asked.append(labels) or {label: label[:limit] for label in labels},
+    )
+    names = made(*(cell(f"b{number}", ONE) for number in range(9)))
+    assert 1 <= len(asked) <= sum(name.startswith("pareto") for name in names)
