@@ -72,6 +72,8 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _several(arguments: argparse.Namespace) -> int:
     """One page. The folders of the runs stay as they are; the first run is the baseline."""
+    from harness.cli.display.output import page_width
+    from harness.model.lines import wrap
     from harness.report.findings.against import answers
     from harness.verdicts.baseline import compare_runs
 
@@ -79,7 +81,9 @@ def _several(arguments: argparse.Namespace) -> int:
     runs = runs_page.opened(arguments.runs, arguments.out)
     document = compare_runs(runs)
     runs_page.write(arguments.html, runs, document)
-    print("\n".join([*answers(document), "", f"report: {arguments.html}"]))
+    for line in answers(document):
+        print("\n".join(wrap(line, page_width(), subsequent_indent="  ")))
+    print(f"\nreport: {arguments.html}")
     return ExitCode.OK
 
 

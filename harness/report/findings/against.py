@@ -33,7 +33,8 @@ def answers(document: RunComparison) -> list[str]:
     For every figure that is slower or faster, and for the primary metric whatever its verdict.
     """
     names = run_names(document.runs)
-    found = [sentence for pair in document.pairs for sentence in _of_pair(pair, names)]
+    several = len({pair.a.run for pair in document.pairs}) > 1
+    found = [sentence for pair in document.pairs for sentence in _of_pair(pair, names, several)]
     lines = [text for _word, text in sorted(found, key=lambda answer: _ORDER.index(answer[0]))]
     gone = sum(not figure.allowed for figure in document.missing)
     lacking = [f"{counted(gone, 'measurement')} missing."] if gone else []
@@ -98,9 +99,10 @@ def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:
     }
 
 
-def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Each verdict with its sentence."""
-    new, alike = pair.a.label, pair.a.label == pair.b.label
+def _of_pair(pair: ComparedPair, names: dict[str, str], several: bool) -> Iterator[tuple[str, str]]:
+    """Each verdict with its sentence, which names the new run where there are `several`."""
+    alike = pair.a.label == pair.b.label
+    new = f"{pair.a.label} of {names[pair.a.run]}" if several else pair.a.label
     run = f"the run of {names[pair.b.run]}"
     if pair.a.run == pair.b.run:
         than = other = pair.b.label

@@ -14,7 +14,7 @@ from harness.report.findings.against import _by, answers, concluded, run_names
 from harness.report.text.baseline import markdown, terminal
 from harness.verdicts.baseline import compare_runs
 from tests.factories.documents import changed
-from tests.unit.verdicts.test_baseline import BASE, run
+from tests.unit.verdicts.test_baseline import BASE, manifest, run
 from tests.unit.verdicts.test_pairs import cells
 
 OLD = "the run of 2026-11-20 08:00 "  # of one minute: with the end of the folder's name
@@ -29,6 +29,18 @@ def test_what_is_slower_stands_first_with_how_much_and_how_sure():
     assert first.startswith(f"vllm is slower than in {OLD}base: first token by 12 % at 4 users (")
     assert others[0].startswith(
         f"tgi is not slower than in {OLD}base by more than 5 %: first token at 4 users"
+    )
+
+
+def test_of_several_runs_each_sentence_names_its_own():
+    later = replace(manifest(), created_utc="2026-11-22T08:00:00+00:00")
+    second = dataclasses.replace(run("later", cells("vllm", 112)), manifest=later)
+    first, last = answers(
+        compare_runs([run("base", cells("vllm", 100)), run("new", cells("vllm", 100.1)), second])
+    )
+    assert first.startswith("vllm of 2026-11-22 08:00 is slower than in the run of 2026-11-20 08:00")
+    assert last.startswith(
+        "vllm of 2026-11-20 08:00 new is not slower than in the run of 2026-11-20 08:00 base"
     )
 
 
