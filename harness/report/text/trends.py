@@ -11,11 +11,15 @@ from harness.verdicts.history import Drift, Series
 
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
+LEAST_SPAN = 0.1  # of the highest value: noise of a per cent would look like a step
 
 
 def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | None = None) -> str:
     """`columns`: width at which lines are broken; None: they are not."""
-    lines = [*map(_line, names(series), series), "", *conclusion(series, drifts)]
+    texts = names(series)
+    longest = max(map(len, texts), default=0)
+    lines = [*(_line(name.ljust(longest), figure) for name, figure in zip(texts, series, strict=True)), ""]
+    lines += conclusion(series, drifts)
     if columns is not None:
         lines = [part for line in lines for part in wrap(line, columns, subsequent_indent="  ") or [""]]
     return "\n".join(lines)
@@ -42,8 +46,8 @@ def _last(series: Series) -> str:
 
 
 def spark(values: Sequence[float]) -> str:
-    """Scaled from the lowest to the highest of the last runs."""
+    """Scaled from the lowest to the highest of the last runs, or a little beyond if these are alike."""
     shown = values[-SHOWN:]
     low, high = min(shown), max(shown)
-    span = high - low or 1.0
+    span = max(high - low, LEAST_SPAN * high) or 1.0
     return "".join(BARS[round((value - low) / span * (len(BARS) - 1))] for value in shown)

@@ -104,3 +104,14 @@ def test_an_engine_whose_version_nobody_knows_is_called_so():
         "since run-03 (of 2026-11-04, engine version not known); the best level ended with run-02 "
         "(of 2026-11-03, engine version not known)" in last
     )
+
+
+def test_noise_of_a_per_cent_does_not_look_like_a_step():
+    assert trends.spark([100.0, 101.0, 100.0, 101.0]) == "▁▂▁▂"
+    assert trends.spark([100.0, 115.0]) == "▁█"
+
+
+def test_the_courses_stand_below_each_other():
+    made = [*night(0, 100.0), *night(1, 100.0, load=FOUR | {"value": 64})]
+    first, second, *_ = printed(made)
+    assert first.index("▁") == second.index("▁")
