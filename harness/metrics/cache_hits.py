@@ -48,10 +48,13 @@ def measured_facts(cell: CellView) -> CellFacts:
     if asked is None or not len(measured):
         return cell.facts
     counted, counts = _in_the_rate(cell), _counts(cell, asked)
-    shared, content = prefix.reusable(asked)
+    shared, content = prefix.reusable(asked, **counts or {})
+    first = asked.numbers[asked.numbers["turn"] <= 0]["content_tokens"]
+    beyond = content[asked.numbers["turn"] <= 0] - first if counts else np.zeros(1)
     workload = replace(
         cell.facts.workload,
-        content_tokens_mean=float(content[measured].mean()),
+        # Prompts that the server counted have the template too, which first turns show.
+        content_tokens_mean=float(content[measured].mean() - max(beyond.mean(), 0)),
         ideal_hit_rate=prefix.share(shared, content, counted),
         shared_share=prefix.ideal_hit_rate(asked, counted, warm=True, counts=counts),
         primed_share=prefix.ideal_hit_rate(asked, counted, primed=True, counts=counts),
@@ -88,9 +91,11 @@ def _ideal(cell: CellView, held: Mapping[str, bool]) -> float:
 
 
 def _counts(cell: CellView, asked: RequestTable) -> Mapping[str, NDArray[np.int64]] | None:
-    """What the server counted where the length of a turn is not known otherwise: after reasoning."""
+    """What the server counted where the length of a turn is not known otherwise: after reasoning and tool
+    calls."""
     later = (asked.numbers["turn"] > 0).any() and not asked.has_calls()
-    return prefix.counted(cell, asked) if later and prefix.reasoned(cell.requests).any() else None
+    changes = prefix.reasoned(cell.requests).any() or any(cell.records.tool_calls)
+    return prefix.counted(cell, asked) if later and changes else None
 
 
 def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:

@@ -52,6 +52,8 @@ def reusable(
             known, content = trees[went[i]].walk(requested.shared[i]), int(rows["content_tokens"][i])
         counted = -1 if prompt_tokens is None else int(prompt_tokens[i])
         total[i] = content if counted < 0 else counted
+        if counted >= 0 and rows["turn"][i] > 0:  # calls that were cut are sent back without arguments
+            known = min(known, counted - int(rows["content_tokens"][i]))
         if primed and rows["turn"][i] <= 0:
             known = int(total[i])
         shared[i] = max(min(known, total[i] - 1), 0) // block * block

@@ -1,7 +1,10 @@
 """Cached tokens by hand: what of them came from behind the KV cache, and what an ideal cache would reuse."""
 
+from dataclasses import replace
+
 import pytest
 
+from harness.conditions.cache_in_effect import verify
 from harness.metrics import cache_hits
 from harness.metrics.view import CellView
 from harness.records.layout import Phase
@@ -191,6 +194,30 @@ def test_a_filled_cache_need_not_hold_more_than_its_ideal(reasons, warm, primed)
     given.requests["first_reasoning_ns"] = 1 if reasons else -1
     found = cache_hits.measured_facts(given).workload
     assert (found.shared_share, found.primed_share) == pytest.approx((warm / 110, primed / 110))
+
+
+def test_a_warm_cache_shows_in_chats_whose_answers_reason():
+    """The next turn leaves out 400 tokens of reasoning: of 130 in both prompts 10 and 50 can be found."""
+    first = ChatRequest((("user", "x"),), 400, 40, session=0)
+    later = ChatRequest((("user", "x"),), 400, 20, session=0, turn=1)
+    made = workload([first, later], exact=True).requested
+    for cached, holds in ((10, True), (45, False)):
+        given = cell((50, cached), (80, cached + 10), requested=made, cache__requested="cold")
+        given.requests["first_reasoning_ns"] = 1
+        found = verify(given, cache_hits.measured_facts(given), cache_hits.hit_rate_of(given)[0])
+        assert (found.holds, found.limit) == (holds, "47.9% from a cold start")
+
+
+def test_a_call_that_is_sent_back_without_arguments_is_not_found_whole():
+    """An answer of a call with 100 tokens adds 8 to the next prompt, of 50 + 8 + 20."""
+    first = ChatRequest((("user", "x"),), 100, 50, session=0)
+    later = ChatRequest((("user", "x"),), 100, 20, session=0, turn=1)
+    given = cell((50, 0), (78, 50), requested=workload([first, later], exact=True).requested)
+    given.requests["output_tokens"] = 100
+    given = replace(given, records=replace(given.records, tool_calls=('[{"arguments": "\\"a"}]', "")))
+    found = cache_hits.compute(given)
+    assert found.prefix_cache_ideal == pytest.approx(58 / 128)
+    assert found.prefix_cache_ideal_by_block["1"] == pytest.approx(58 / 128)
 
 
 def test_the_ideal_is_from_a_cold_start_where_what_was_asked_for_is_not_known():
