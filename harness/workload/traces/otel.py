@@ -119,7 +119,8 @@ def _read(value: object) -> tuple[str, str, _Span]:
             end_s - start_s,
         )
         cached = _get(attributes, *_CACHED)
-        read.cached = None if cached is None else int(checked(0.0, number(cached) + 1, 1).input_tokens) - 1
+        counted = -1.0 if cached is None else number(cached)  # recorders write -1 for what they do not know
+        read.cached = None if counted < 0 else int(checked(0.0, counted + 1, 1).input_tokens) - 1
         read.call = Call(start_s, end_s, int(row.input_tokens), int(row.output_tokens))
     return trace, name, read
 

@@ -25,16 +25,19 @@ from harness.workload.traces.sessions import (
 KEYS = {"requests", "block_size"}
 NO_DURATION = "calls without a duration: the whole time to the next one is waited"
 NO_BLOCKS = "calls without hash_ids: they share nothing"
+MOVED = "calls with a block that follows another one elsewhere: they share what is before it"
 
 
 class _Seen:
-    """Blocks that were read, each with the first call that had it."""
+    """Blocks that were read, each with the first call that had it and the block before it there."""
 
     def __init__(self) -> None:
         self._calls: dict[int, Call] = {}
+        self._before: dict[int, int | str] = {}
 
-    def begins(self, call: Call, ids: Sequence[int], size: int) -> Begins | None:
-        """The longest beginning that an earlier call had too; None if none had.
+    def begins(self, call: Call, ids: Sequence[int], size: int) -> tuple[Begins | None, bool]:
+        """The longest beginning that an earlier call had too; None if none had. Then, whether a block follows
+        another one than there.
 
         Remembers the blocks of `call`.
         """
@@ -42,10 +45,15 @@ class _Seen:
         while low < high:  # an id identifies all blocks before it, so known ones come first
             middle = (low + high) // 2
             low, high = (middle + 1, high) if ids[middle] in self._calls else (low, middle)
+        before: list[int | str] = ["", *ids]
+        if moved := list(map(self._before.get, ids[:low])) != before[:low]:
+            low = next(place for place in range(low) if self._before.get(ids[place]) != before[place])
         like = self._calls[ids[low - 1]] if low else None
-        for block in ids[low:]:
-            self._calls.setdefault(block, call)
-        return Begins(like, min(low * size, call.input_tokens, like.input_tokens)) if like else None
+        for place in range(low, len(ids)):
+            self._calls.setdefault(ids[place], call)
+            moved |= self._before.setdefault(ids[place], before[place]) != before[place]
+        tokens = min(low * size, call.input_tokens, like.input_tokens) if like else 0
+        return Begins(like, tokens) if like else None, moved
 
 
 def threads(
@@ -146,7 +154,8 @@ class _Reader:
         elif len(ids) not in (call.input_tokens // self._size, -(-call.input_tokens // self._size)):
             raise BadRow("blocks that do not add up to the input")
         else:
-            begins = (seen.begins(call, ids, self._size) for seen in self._seen)
+            begins, moved = zip(*(seen.begins(call, ids, self._size) for seen in self._seen), strict=True)
             # Of equal ones the first, which is of its own session: others may be left out of a run.
             call.begins = max(filter(None, begins), key=attrgetter("tokens"), default=None)
+            self._remarks[MOVED] += any(moved)
         return call, duration is not None

@@ -181,6 +181,14 @@ def test_what_is_wrong_with_spans_is_counted(file):
     assert len(trace) == 8
 
 
+def test_cached_tokens_below_zero_are_not_known(file):
+    """Recorders write -1 so."""
+    calls = [span(f"c{i}", 10 * i, 10 * i + 5, **{"gen_ai.usage.cached_tokens": -1}) for i in range(3)]
+    trace = read_trace(file(exported(*calls)))
+    assert (trace.calls.kept.tolist(), trace.skipped) == ([0, 100, 100], {})
+    assert [count for text, count in trace.remarks.items() if "without cached tokens" in text] == [2]
+
+
 def test_an_agents_sum_of_tokens_is_no_call_and_a_servers_span_no_second_one(file):
     def agent(tokens, operation):
         usage = {"gen_ai.usage.input_tokens": tokens, "gen_ai.usage.output_tokens": 27}

@@ -175,6 +175,17 @@ def test_sessions_begin_in_the_order_of_their_times_and_a_later_one_gives_nothin
     assert trace.calls.kept.tolist() == [0, 32]
 
 
+@pytest.mark.parametrize(("ids", "kept"), [([9, 8, 3], 0), ([1, 8, 3], 16), ([1, 2, 2], 32)])
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_a_block_that_follows_another_one_elsewhere_is_not_shared_and_counted(file, ids, kept, scope):
+    """A block is that of all blocks before it: after others it cannot be the same text."""
+    given = call(0, 48, [1, 2, 3], api_time=1), call(9, 48, ids, api_time=1), call(19, 48, [1, 2, 3])
+    trace = read_trace(file(conversation(*given, hash_id_scope=scope)))
+    assert trace.calls.kept.tolist() == [0, kept, 48]
+    moved = "calls with a block that follows another one elsewhere: they share what is before it"
+    assert (trace.skipped, trace.remarks) == ({}, {moved: 1})
+
+
 def test_a_think_time_of_the_file_goes_before_a_computed_one(file):
     trace = read_trace(file(conversation(call(0, 16, [1]), call(9, 32, [1, 2], think_time=2.5))))
     assert (trace.calls.think_ns / S).tolist() == [0, 2.5]
