@@ -48,7 +48,7 @@ def measured_facts(cell: CellView) -> CellFacts:
     if asked is None or not len(measured):
         return cell.facts
     counted, counts = _in_the_rate(cell), _counts(cell, asked)
-    shared, content = prefix.reusable(asked, **counts or {})
+    shared, content = prefix.reusable(asked, block=1, warm=False, primed=False, **counts or {})
     first = asked.numbers[asked.numbers["turn"] <= 0]["content_tokens"]
     beyond = content[asked.numbers["turn"] <= 0] - first if counts else np.zeros(1)
     workload = replace(
