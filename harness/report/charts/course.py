@@ -69,10 +69,11 @@ def step_words(change: Change) -> str:
 
 
 def _around(title: str, values: Sequence[float]) -> Axis:
-    """Need not begin at zero: such a chart is to show a change of a tenth."""
+    """Need not begin at zero, and says so: such a chart is to show a change of a tenth."""
     low, high = min(values), max(values)
     room = max(0.15 * (high - low), LEAST_ROOM * high)
-    return linear(title, max(0.0, low - room), high + room)
+    begins = max(0.0, low - room)
+    return linear(f"{title}, not from 0" if begins else title, begins, high + room)
 
 
 def _ends(start: int, stop: int) -> tuple[float, float]:

@@ -26,6 +26,7 @@ def test_each_run_is_a_point_with_its_interval():
     assert [text for _, text in chart.x.ticks] == ["11-01", "11-02"]
     assert (first.mark, second.mark) == ("b11549", "")  # the version where it is new
     assert chart.y.low > 50  # not from zero: a change of a few per cent is to be seen
+    assert chart.y.title == "TTFT p50, ms, not from 0"
 
 
 def test_runs_of_one_day_are_told_apart_by_their_time():
