@@ -25,6 +25,7 @@ from harness.verdicts.missing import Missing
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
+MOST_PARTS = 4  # figures that a sentence names; the table has all
 
 
 def answers(document: RunComparison) -> list[str]:
@@ -116,7 +117,9 @@ def _of_pair(pair: ComparedPair, names: dict[str, str], several: bool) -> Iterat
             mine = [finding for finding in mine if finding.primary]
         if not mine:
             continue
-        parts = listing([_part(finding, _unit(pair)) for finding in mine])
+        first = sorted(mine, key=lambda finding: not finding.primary)[:MOST_PARTS]
+        more = [counted(len(mine) - MOST_PARTS, "more figure")] if len(mine) > MOST_PARTS else []
+        parts = listing([*(_part(finding, _unit(pair)) for finding in first), *more])
         within = percent(pair.verdict_rules.same_within)
         faster, slower = verdict_ways(*(measure(finding.metric) for finding in mine))
         text = {
