@@ -44,7 +44,7 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
     from harness.run.keep.loaded import comparable, load_run
     from harness.untrusted import inert
 
-    loaded: list[LoadedRun] = []
+    loaded: dict[Path, LoadedRun] = {}
     with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
         for index, name in enumerate(names):
             found = results_at(name)
@@ -52,10 +52,11 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
             run = load_run(source, results, unverified=unverified)
             for note in run.notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
-            if any(run.folder.path.resolve() == other.folder.path.resolve() for other in loaded):
+            place = run.folder.path.resolve()
+            if place in loaded:
                 raise SpecError("is the same run twice", where=name, hint="name runs of two measurements")
-            loaded.append(run)
-        runs = comparable(loaded)
+            loaded[place] = run
+        runs = comparable([*loaded.values()])
     _refuse_itself(runs)
     return runs
 

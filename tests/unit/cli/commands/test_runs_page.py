@@ -1,5 +1,6 @@
 """Runs that are compared or drawn together: no file of a tool against itself, and a page that is written."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,3 +31,19 @@ def test_a_page_that_cannot_be_written_is_one_error(tmp_path, monkeypatch):
     assert (tmp_path / "page.html").read_bytes() == "<p>é".encode()
     with pytest.raises(SetupError, match=r"no/page\.html: cannot be written: No such file"):
         runs_page.write(tmp_path / "no" / "page.html", [], None)
+
+
+def test_each_of_many_runs_is_sought_on_the_disk_once(tmp_path, monkeypatch):
+    """It was compared with every run before it: a time that grows with the square of the runs."""
+    sought = []
+    resolve = Path.resolve
+    monkeypatch.setattr(Path, "resolve", lambda path: sought.append(path.name) or resolve(path))
+    monkeypatch.setattr(
+        "harness.run.keep.loaded.load_run",
+        lambda name, *_, **__: SimpleNamespace(folder=SimpleNamespace(path=tmp_path / name), notes=()),
+    )
+    monkeypatch.setattr("harness.run.keep.loaded.comparable", lambda runs: [])
+    runs_page.opened([f"run-{number}" for number in range(9)], tmp_path)
+    assert [name for name in sought if name.startswith("run-")] == [f"run-{number}" for number in range(9)]
+    with pytest.raises(SpecError, match="is the same run twice"):
+        runs_page.opened(["run-0", "run-1", "run-0"], tmp_path)
