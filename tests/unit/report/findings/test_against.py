@@ -40,14 +40,6 @@ def test_a_sentence_names_a_few_figures_the_primary_ones_first():
     assert re.search(r" and \d+ more figures\.$", line), line
 
 
-def test_a_sentence_names_a_few_figures_the_primary_ones_first():
-    loads = [{"kind": "concurrency", "value": users} for users in (1, 4, 16)]
-    old, new = ([cells("vllm", p50, load=load) for load in loads] for p50 in (100, 112))
-    (line,) = answers(compare_runs([run("base", *old), run("new", *new)]))
-    assert line.count("first token by 12 %") == 3
-    assert re.search(r" and \d+ more figures\.$", line), line
-
-
 def test_of_several_runs_each_sentence_names_its_own():
     later = replace(manifest(), created_utc="2026-11-22T08:00:00+00:00")
     second = dataclasses.replace(run("later", cells("vllm", 112)), manifest=later)
