@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from harness.metrics.distribution import highest_percentile
+from harness.metrics.distribution import PERCENTILES, highest_percentile
 from harness.model import CellResult, ComparedFigure, GateKind, GateRow, LoadPoint, PairVerdict, known
+from harness.model.json_path import number_at
 from harness.stats.binomial import more_often
 from harness.verdicts.ratio import share_of
 from harness.verdicts.run_values import Series
@@ -25,14 +26,21 @@ def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
     """`e2e_ms.p99`, or the highest percentile that both sides have enough requests for.
 
     None if the scenario declares that one or a higher one, or if only the median is left. The number of
-    requests decides, never their times.
+    requests decides, never their times. Of figures alone none can be pooled: it is the highest that each run
+    of `b`, the baseline, has.
     """
-    requests = min(sum(cell.requests.ok for cell in side.cells) for side in (a, b))
-    highest = highest_percentile(requests)
+    if any(cell.imported and cell.imported.level == "summary" for cell in (*a.cells, *b.cells)):
+        highest = max((p for p in PERCENTILES if b.cells and _all_have(b, f"{TAIL}.p{p}")), default=50)
+    else:
+        highest = highest_percentile(min(sum(cell.requests.ok for cell in side.cells) for side in (a, b)))
     already = (share_of(name) for name in declared if name.startswith(f"{TAIL}."))
     if highest == 50 or any(share is not None and 100 * share >= highest for share in already):
         return None
     return f"{TAIL}.p{highest}"
+
+
+def _all_have(side: Series, path: str) -> bool:
+    return all(number_at(cell, path) is not None for cell in side.cells)
 
 
 @dataclass(frozen=True, slots=True)

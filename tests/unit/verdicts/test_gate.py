@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.model import ComparedFigure, LoadPoint
+from harness.model import ComparedFigure, Imported, LoadPoint
 from harness.report.text import baseline
 from harness.stats.binomial import more_often
 from harness.verdicts.baseline import compare_runs
@@ -243,3 +243,17 @@ def test_the_tail_is_the_highest_percentile_that_both_have_requests_for(ok, decl
     """0.99 to the power of 299 is below 5 %, to that of 298 it is not."""
     few, many = failing(0, ok), failing(0, 1000)
     assert tail_metric(few, many, declared) == tail_metric(many, few, declared) == tail
+
+
+@pytest.mark.parametrize(("p95", "tail"), [(210.0, "e2e_ms.p95"), (None, None)])
+def test_the_tail_of_figures_alone_is_the_highest_percentile_that_the_baseline_states(p95, tail):
+    """Three files of 200 answers: what a p99 of all of them is, none of them says."""
+    file = made(Imported, level="summary")
+    baseline = side(
+        [
+            changed(one, imported=file, e2e_ms={"p90": None, "p95": p95, "p99": None})
+            for one in counted(cells("vllm", 100), 0, 200)
+        ]
+    )
+    new = failing(0, 1000)
+    assert tail_metric(new, baseline, []) == tail
