@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="refuse previous_response_id, as vLLM and SGLang do by default",
     )
-    _count(group, "--cut-prompt-tokens", "read only the last N tokens of a longer prompt, and say nothing")
+    _count(group, "--cut-prompt-tokens", "silently read only the last N tokens of a longer prompt")
     prefill = "µs added to TTFT per uncached prompt token (default: 0)"
     _amount(group, "--prefill-us-per-token", "US", prefill)
     group.add_argument(
@@ -122,7 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _count(group, "--port", "port to listen on (default: 0, a free one)", least=0, most=65_535)
     pem = "PEM file with private key and certificate; serves https"
     group.add_argument("--tls-pem", metavar="FILE", help=pem)
-    kept = "tell /truth of the last N requests only, and keep only their turns, for long loads (default: all)"
+    kept = "keep only the last N requests and their turns for /truth, for long loads (default: all)"
     _count(group, "--keep-requests", kept)
     _switch(group, "--until-stdin-closes", "exit when stdin closes")
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from harness.probe import Finding, Probed
     from harness.spec.backend import BackendRef
 
-EPILOG = """Sends a dozen short requests: streaming, exact length, unknown fields, structured output, cached
-tokens, cache reset, chat template, metrics. `bench run` does the same, with what its
+EPILOG = """Sends one or two dozen short requests: streaming, exact length, unknown fields, structured output,
+cached tokens, cache reset, chat template, metrics. `bench run` does the same, with what its
 scenario needs, before the first cell of each backend. The prefix cache is emptied.
 
 Exit codes: 0 the engine conforms; 1 it does not; 3 the engine cannot be started or reached."""

@@ -25,7 +25,7 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # Name without the prefix -> what it means. All are gauges: a cell's counts begin again with the next cell.
 PREFIX = "bench_"
 METRICS = {
-    "run_info": "1; labels tell the run",
+    "run_info": "1; its labels name the run",
     "run_elapsed_seconds": "since the command began",
     "run_left_seconds": "estimate, at most where a run ends when all pairs are decided; absent if unknown",
     "cells_left": "cells still to be measured, at most; absent in a capacity search",

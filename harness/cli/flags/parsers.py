@@ -30,7 +30,7 @@ COMMANDS = {
     ),
     "import": ("harness.cli.commands.imports", "read results of other tools as runs"),
     "publish": ("harness.cli.commands.publish", "log runs in MLflow or W&B"),
-    "verify": ("harness.cli.commands.verify", "check a run's files for damage"),
+    "verify": ("harness.cli.commands.verify", "check the files and figures of a run"),
     "report": ("harness.cli.commands.report", "rebuild table, plots and HTML report of a run"),
     "claims": ("harness.cli.commands.claims", "check published claims about engines against a run"),
     "up": ("harness.cli.commands.up", "start one engine and keep it running"),
