@@ -180,7 +180,8 @@ def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) 
         other if counted == UNKNOWN else counted for counted, other in zip(counts, otherwise[:3], strict=True)
     )
     thoughts = count(thought)
-    if thoughts > 0 and count(usage.get("total_tokens")) == first + last + thoughts:  # xAI counts them apart
+    known = thoughts > 0 and UNKNOWN not in (first, last)
+    if known and count(usage.get("total_tokens")) == first + last + thoughts:  # xAI counts them apart
         last += thoughts
     return first, cached, last, thoughts
 

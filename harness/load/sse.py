@@ -20,6 +20,7 @@ from harness.records.layout import UNKNOWN, EventKind
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")  # atomic: \r\n is one line end, never two
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _BOM = b"\xef\xbb\xbf"
+_BEGINNINGS = (b"data:", b"event:", b"id:", b"retry:", b":")  # of an event
 _RESCANS = 8  # how often a body may be searched whole for events of one form: keeps parsing linear
 
 
@@ -167,8 +168,9 @@ def parse_answer(body: bytes, content_type: bytes, api: Api = CHAT, *, ended: bo
     `content_type`: in lower case. `ended`: the body is whole; a part of a JSON document says nothing.
     """
     # Clients that ask for a stream do not look at its type, so servers get it wrong unnoticed.
-    streamed = b"event-stream" in content_type or body.startswith((b"data:", b"event:", b":"))
-    if not streamed and (b"json" in content_type or body.removeprefix(_BOM).lstrip()[:1] == b"{"):
+    begun = body.removeprefix(_BOM).lstrip()
+    streamed = b"event-stream" in content_type or begun.startswith(_BEGINNINGS)
+    if not streamed and (b"json" in content_type or begun[:1] == b"{"):
         return parse_document(body, api) if ended else Parsed()
     parsed = parse_events(body, api, ended=ended)
     if body.strip() and not parsed.kinds and not streamed:

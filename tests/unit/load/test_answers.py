@@ -338,9 +338,10 @@ def test_a_document_needs_a_finish_reason_only_where_one_is_promised() -> None:
     assert play([wire], promised=Promised(finish_reason=True)).outcome is Outcome.UNFINISHED
 
 
+@pytest.mark.parametrize("ahead", [b"", b"id: 1\n", b"retry: 9\n", b"\n\n", b"\xef\xbb\xbf", b": hi\n"])
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", ""])
-def test_events_are_read_whatever_their_type(content_type: str) -> None:
-    settled = play([head(CHUNKED, content_type=content_type) + chunked(_EVENTS)])
+def test_events_are_read_whatever_their_type(content_type: str, ahead: bytes) -> None:
+    settled = play([head(CHUNKED, content_type=content_type) + chunked([ahead + _EVENTS[0], *_EVENTS[1:]])])
     assert (settled.outcome, settled.text, len(settled.events)) == (Outcome.OK, "né\nb", len(_EVENTS))
 
 

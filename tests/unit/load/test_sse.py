@@ -154,6 +154,14 @@ def test_reasoning_is_a_part_of_the_output(total: int | None, output: int, reaso
     assert (parsed.prompt_tokens, parsed.output_tokens, parsed.reasoning_tokens) == (14, output, reasoning)
 
 
+@pytest.mark.parametrize(
+    "counts", [{"reasoning_tokens": 1}, {"reasoning_tokens": 4, "prompt_tokens": 14, "total_tokens": 17}]
+)
+def test_reasoning_alone_is_no_output(counts: dict[str, int]) -> None:
+    chunk = {"choices": [], "usage": counts}
+    assert parse_events(event(json.dumps(chunk).encode()), ended=True).output_tokens == UNKNOWN
+
+
 def test_no_prompt_has_0_tokens() -> None:
     """Gateways without a count of their own write zeros."""
     chunks = [b'{"choices":[],"usage":{"prompt_tokens":%d}}' % count for count in (7, 0)]
