@@ -52,5 +52,5 @@ def changes(ratio: Interval) -> Iterator[str]:
 
 
 def change(ratio: float, like: float | None = None) -> str:
-    """`+8.1 %`; from a doubling on, or beside one, `2.3 ×`."""
+    """`+8.1 %`; from a doubling on, or where `like` is one, `2.3 ×`."""
     return f"{number(ratio)} ×" if (like or ratio) >= 2 else f"{signed(100 * (ratio - 1))} %"
