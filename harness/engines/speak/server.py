@@ -25,7 +25,7 @@ from harness.untrusted import BadDocumentError, one_line
 
 # A scripted server says so in every answer, whatever name it is attached under.
 SIMULATED_HEADER = "x-bench-simulated"
-_LIMITS = Limits()
+_LIMITS = Limits(wire_bytes=64 << 20, body_bytes=64 << 20)  # the tokens of a prompt of eight million
 _OPEN = Access()
 _MODELS = "/v1/models"
 _LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating

@@ -60,6 +60,19 @@ def test_no_text_is_no_request(asked):
     assert asked == []
 
 
+def test_the_tokens_of_a_prompt_of_millions_are_within_the_limits(monkeypatch):
+    """Where models read millions, the number of a token and its comma are at most 8 bytes."""
+    held = []
+
+    def ask(_self, _method, url, *, limits, **_):
+        held.append(limits)
+        return Answer(url, 200, {}, b'{"tokens": [1]}', ())
+
+    monkeypatch.setattr("harness.client.client.Client.ask", ask)
+    assert of("vllm").count_tokens(["one"]) == [1]
+    assert min(held[0].wire_bytes, held[0].body_bytes) >= 8 * 8_000_000
+
+
 @pytest.mark.parametrize(
     ("backend", "tokens", "said"),
     [
