@@ -31,8 +31,8 @@ def standing(source: Source, group: Group, ranking: Order) -> Html:
     title = tag("strong", capital(point_words(group.point)))
     tied = BRACKET if any(len(labels) > 1 for labels in ranking.groups) else ""
     ranged = any(_range(row, by) for row in rows.values())
-    median = f"median {by.name}{' (range of the repeats)' if ranged else ''}"
-    caption = tag("caption", title, f", {median}, {better} first{tied}")
+    median = "median and range of" if ranged else "median"
+    caption = tag("caption", title, f", {median} {by.name}, {better} first{tied}")
     return tag("table", caption, *bodies, class_="standing")
 
 
