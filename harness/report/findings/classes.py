@@ -25,7 +25,7 @@ def class_lines(summary: Summary) -> Iterator[str]:
 
 def _row_lines(row: Row) -> Iterator[str]:
     for check, kinds in _answers(row).items():
-        parts = (_counts(kind, counts) for kind, counts in sorted(kinds.items()))
+        parts = (_counts(kind if kind != check else "", counts) for kind, counts in sorted(kinds.items()))
         yield f"{check.replace('_', ' ')}: {'; '.join(parts)}"
     refusals = Counter[str]()
     for cell in row.usable:
@@ -56,7 +56,7 @@ def _counts(kind: str, counts: Mapping[str, int]) -> str:
     wrong = [f"{n} {what}" for what, n in counts.items() if n and what not in _OWN]
     free = "" if counts["constrained"] or kind == FREE else ", not constrained"
     right = f"{counts['valid']} of {judged} right" if judged else "none to judge"
-    return f"{kind} {right}{free}" + (f" ({', '.join(wrong)})" if wrong else "")
+    return f"{kind} {right}{free}".lstrip() + (f" ({', '.join(wrong)})" if wrong else "")
 
 
 def _constraint(row: Row) -> str:

@@ -29,7 +29,8 @@ def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = 
     if sketch is None:
         middle = [*conclusion, "", *table]
     else:
-        middle = [*table, "", sketch(summary, columns), "", *conclusion]
+        drawn = sketch(summary, columns)
+        middle = [*table, "", *([drawn, ""] if drawn else []), *conclusion]
     loud = [paint(line, LOUD) for line in wrap(banner(summary), columns)]
     head = [paint(line, BOLD) for line in wrap(headline(summary), columns)]
     return "\n".join([*loud, *head, "", *middle, *_warnings(summary, columns, paint)]).rstrip() + "\n"

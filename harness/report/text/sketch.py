@@ -16,7 +16,7 @@ _VALUE = 7
 
 
 def sketch(summary: Summary, width: int) -> str:
-    """Fits `width` from 40 on, and is never wider than 80; "" if nothing was measured."""
+    """Fits `width` from 40 on, and is never wider than 80; "" if there are no two bars to compare."""
     rows = [(group.point.label, row) for group in groups(summary) for row in group.rows]
     return "\n".join(line for path in _FIGURES for line in _bars(path, rows, min(width, _WIDEST))).rstrip()
 
@@ -24,7 +24,7 @@ def sketch(summary: Summary, width: int) -> str:
 def _bars(path: str, rows: list[tuple[str, Row]], width: int) -> Iterator[str]:
     spreads = [row.spread(path) for _point, row in rows]
     most = max((spread.median for spread in spreads if spread), default=0.0)
-    if not most:
+    if not most or len(rows) < 2:
         return
     yield measure(path).title
     cut = short_names((row.label for _point, row in rows), _NAME)

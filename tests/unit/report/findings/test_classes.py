@@ -44,6 +44,12 @@ def test_a_form_that_the_engine_was_not_asked_for_says_so():
     ]
 
 
+def test_a_kind_is_not_named_twice():
+    labels = {"constrained": False, "asked": 4, "rate": 0.5, "valid": 2, "wrong label": 2}
+    (line,) = lines(cell(answers={"label": {"label": labels}}))
+    assert line.startswith("x c4, label: 2 of 4 right")
+
+
 def test_what_a_constraint_costs():
     told = {"first_use_ttft_ms": 120.0, "later_ttft_ms": 30.0, "tpot_ratio": 1.25}
     assert lines(cell(constraint=told)) == [

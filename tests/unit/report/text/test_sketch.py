@@ -41,3 +41,7 @@ def test_what_is_not_known_has_no_bar_and_nothing_known_no_chart():
     made = summary(point("a", 1, output_tokens_per_s=None), point("a", 4, output_tokens_per_s=9.0))
     assert any(line.split()[-1] == "n/a" and "█" not in line for line in sketch(made, 60).splitlines())
     assert "tokens/s" not in sketch(summary(point("a", 1, output_tokens_per_s=None)), 60)
+
+
+def test_a_single_bar_compares_nothing():
+    assert sketch(summary(cell("vllm")), 80) == ""
