@@ -52,10 +52,10 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
             run = load_run(source, results, unverified=unverified)
             for note in run.notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
-            place = run.folder.path.resolve()
-            if place in loaded:
+            folder = run.folder.path.resolve()
+            if folder in loaded:
                 raise SpecError("is the same run twice", where=name, hint="name runs of two measurements")
-            loaded[place] = run
+            loaded[folder] = run
         runs = comparable([*loaded.values()])
     _refuse_itself(runs)
     return runs
