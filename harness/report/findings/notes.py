@@ -269,7 +269,7 @@ def _first_look(summary: Summary) -> Iterator[Note]:
         yield Note(
             "note",
             f"a first look: cells of {counted(answers, 'answer')} and {short(seconds)} s at the least; "
-            f"the default is {MIN_ANSWERS} in {MIN_SECONDS:g} s",
+            f"the default is {MIN_ANSWERS} and {MIN_SECONDS:g} s",
         )
 
 
