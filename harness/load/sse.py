@@ -48,6 +48,7 @@ class Parsed:
     calls: dict[int, list[str]] = field(default_factory=dict)  # place → id, name, arguments
     values: tuple["array[float]", ...] = ()  # vectors, or one list of scores
     answer_id: str = ""
+    _by_id: dict[str, list[str]] = field(default_factory=dict)  # the calls that have one
     _moved: dict[int, int] = field(default_factory=dict)  # places of calls, where several had the same
     _free_slot: int = 0  # behind all calls
     _has_text: bool = False
@@ -118,7 +119,7 @@ class Parsed:
         slot = self._moved.get(part.place, part.place)
         known = self.calls.get(slot)
         if part.whole:
-            known = next((call for call in self.calls.values() if part.id and call[0] == part.id), known)
+            known = self._by_id.get(part.id, known)
             if known[2] if known else not part.name:
                 return ""
         elif known and known[0] and part.id and part.name and part.id != known[0]:
@@ -128,6 +129,8 @@ class Parsed:
         call = known or self.calls.setdefault(slot, ["", "", ""])
         name = "" if call[1] else part.name
         call[0], call[1] = call[0] or part.id, call[1] or part.name
+        if call[0]:
+            self._by_id.setdefault(call[0], call)
         call[2] += part.arguments
         return name + part.arguments
 

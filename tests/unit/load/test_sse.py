@@ -1,12 +1,14 @@
 """Events out of bodies: engines' habits one by one, and any stream against the plain reference."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.load.sse import parse_document, parse_events
+from harness.apis.payload import CallPart, Payload
+from harness.load.sse import Parsed, parse_document, parse_events
 from harness.records.layout import UNKNOWN, EventKind
 from tests.factories.answers import DONE, FINISH, USAGE, delta, event
 from tests.factories.sse_reference import read_stream
@@ -388,3 +390,18 @@ def test_a_cut_body_reads_like_the_reference(body: bytes, data: st.DataObject) -
     parsed, reference = parse_events(cut, ended=False), read_stream(cut, ended=False)
     assert "".join(parsed.texts) == reference.text
     assert len(parsed.kinds) == reference.events
+
+
+class Unsearched(dict[int, list[str]]):
+    def values(self) -> Any:
+        raise AssertionError("calls times ends: a hostile answer holds up the window")
+
+
+def test_the_call_that_ends_is_found_by_its_id() -> None:
+    parsed = Parsed(calls=Unsearched())
+    for whole in (False, True):
+        for place, name in enumerate(("a", "b")):
+            part = CallPart(1 - place if whole else place, name, "f", "{}" if whole else "", whole=whole)
+            parsed.add(Payload(EventKind.TOOL_CALL, calls=(part,)), 1)
+    assert [call["id"] + call["arguments"] for call in json.loads(parsed.tool_calls())] == ["a{}", "b{}"]
+    assert list(parsed.chars) == [1, 1, 2, 2]
