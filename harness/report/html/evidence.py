@@ -8,7 +8,7 @@ from harness.model import ClaimResult, Finding
 from harness.model.measures import measure
 from harness.report.findings import claim_words
 from harness.report.html.source import Source, backend_table
-from harness.report.html.tags import Html, details, items, join, section, table, tag, text_table
+from harness.report.html.tags import Html, details, items, join, section, table, tag, text_table, with_code
 from harness.report.tables.agreement_tables import agreement_tables
 from harness.report.tables.peer_figures import pairs
 from harness.report.view import Group, groups, point_words
@@ -78,7 +78,9 @@ def peers(source: Source) -> Html | None:
         details(tool.title, items(f"{name}: {why}" for name, why in tool.why.items()))
         for tool in TOOLS.values()
     )
-    return section("peers", "The same records in other tools", tag("p", PEERS_EXPLAINED), *parts, *reasons)
+    return section(
+        "peers", "The same records in other tools", tag("p", with_code(PEERS_EXPLAINED)), *parts, *reasons
+    )
 
 
 def _peers_of(source: Source, group: Group) -> Iterator[Html]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from harness.report.findings.conclude import conclude
 from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, items, join, tag
+from harness.report.html.tags import Html, items, join, tag, with_code
 from harness.report.wording import plain
 
 
@@ -16,7 +16,7 @@ def next_steps(source: Source) -> Iterator[Html]:
     lines = []
     for step in conclude(source.summary).next_steps:
         is_command = step.do.startswith(("bench ", AGAIN, AGAIN_BY_URL))
-        lines.append(join([f"{step.why}: ", tag("code", step.do) if is_command else step.do]))
+        lines.append(join([f"{step.why}: ", tag("code", step.do) if is_command else with_code(step.do)]))
     yield tag("div", tag("h3", "What to run next"), items(lines), class_="small")
 
 

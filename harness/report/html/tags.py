@@ -55,7 +55,15 @@ def details(title: str, *children: str | None) -> Html:
 
 
 def hint(words: str) -> Html | None:
-    return tag("span", f"Hint: {words}", class_="hint") if words else None
+    return tag("span", "Hint: ", with_code(words), class_="hint") if words else None
+
+
+def with_code(words: str) -> Html:
+    """Words of the terminal: what stands between backticks is code."""
+    parts = words.split("`")
+    if len(parts) % 2 == 0:
+        return text(words)
+    return join(tag("code", part) if index % 2 else part for index, part in enumerate(parts))
 
 
 def items(entries: Iterable[str]) -> Html:

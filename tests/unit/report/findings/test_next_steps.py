@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.html.next_steps import next_steps, own_command
+from harness.report.html.tags import with_code
 from harness.report.html.trust import wrong
 from harness.report.text.screen import next_lines, screen
 from harness.report.text.table import markdown
@@ -42,6 +43,14 @@ def _words(html):
 
 def compared(*cells, **changes):
     return summary(*cells, **{**compare(cells, RULES)._asdict(), **changes})
+
+
+def test_what_the_terminal_quotes_is_code_on_the_page():
+    hint = "measure longer (of `bench URL`: --minutes), or `more"
+    made = summary(cell(validity=verdict("SUSPECT", "too-short", "1", "2", hint.partition(", or")[0])))
+    html = "".join(next_steps(SimpleNamespace(summary=made, manifest=SimpleNamespace(command=None))))
+    assert "(of <code>bench URL</code>: --minutes)" in html
+    assert with_code(hint) == hint  # a lone backtick quotes nothing
 
 
 def test_a_dead_engine_stands_before_what_came_of_it():
