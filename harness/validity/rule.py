@@ -1,5 +1,6 @@
 """A rule: one way in which the figures of a cell may not be the server's."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -19,7 +20,7 @@ from harness.model import (
     UnsetType,
 )
 from harness.model.numbers import counted
-from harness.records.layout import Records
+from harness.records.layout import Phase, Records
 from harness.records.request_table import RequestTable
 
 Doubt = Literal["SUSPECT", "INVALID"]
@@ -63,9 +64,13 @@ class Evidence:
     def more(self, requests: int | None) -> tuple[str, int | UnsetType]:
         """Advice to measure more, and the requests that it is about: what ended this cell decides.
 
-        `requests` would do; None: not known.
+        So many measured `requests` would do; None: not known.
         """
         facts, asked = self.facts, self.facts.minimum
+        if requests:
+            phases = Counter(self.view.requests["phase"].tolist())
+            with_impatient = phases[Phase.MEASURE] + phases[Phase.IMPATIENT]
+            requests = -(-requests * with_impatient // max(phases[Phase.MEASURE], 1))
         if facts.interrupted:
             return "the cell was cut short: `bench resume` measures it again", UNSET
         held = None if asked is None else asked.held

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import CellResult
+from harness.model import CellResult, known
 from harness.model.figures import share_of
 from harness.stats.crossing import Count, above, places
 from harness.verdicts.slo_check import kept_limits, refuted
@@ -55,9 +55,15 @@ def bracket(short: Sequence[CellResult], long: Sequence[CellResult]) -> Bracket:
 
 
 def left_per_s(cell: CellResult) -> float:
-    """Rate of requests that left the system, answered or failed; inf for a closed loop."""
-    queue = cell.backlog
-    return (queue.answered + cell.requests.failed) / queue.window_s if queue else math.inf
+    """Rate at which requests left the system, answered or failed; inf for a closed loop.
+
+    Those of users who hang up are in no queue: they are taken to leave as the others do.
+    """
+    queue, counts = cell.backlog, cell.requests
+    if queue is None:
+        return math.inf
+    in_queue = 1 - (known(counts.impatient) or 0) / max(counts.due, 1)  # share of the requests
+    return (queue.answered + counts.failed) / queue.window_s / in_queue
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,17 @@ def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
     if any(cell.imported and cell.imported.level == "summary" for cell in (*a.cells, *b.cells)):
         highest = max((p for p in PERCENTILES if b.cells and _all_have(b, f"{TAIL}.p{p}")), default=50)
     else:
-        highest = highest_percentile(min(sum(cell.requests.ok for cell in side.cells) for side in (a, b)))
+        highest = highest_percentile(min(sum(map(_answers, side.cells)) for side in (a, b)))
     already = (share_of(name) for name in declared if name.startswith(f"{TAIL}."))
     if highest == 50 or any(share is not None and 100 * share >= highest for share in already):
         return None
     return f"{TAIL}.p{highest}"
+
+
+def _answers(cell: CellResult) -> int:
+    """Answers that latencies are of: none of a user who would have hung up. Cells of earlier versions have no
+    sample."""
+    return cell.requests.ok if cell.sample is None else cell.sample.answers
 
 
 def _all_have(side: Series, path: str) -> bool:

@@ -149,13 +149,16 @@ def _cell(path: Path) -> tuple[RunFolder, str]:
 def _as_asked(requests: NDArray[np.void], requested: RequestTable) -> Iterator[tuple[int, Row | BadRow]]:
     """Yields requests with the lengths that were asked for.
 
-    A later turn has the earlier one and its answer.
+    A later turn has the earlier one and its answer. A request on which its user hung up has the answer that
+    it asked for.
     """
     unused = count(1 + max((part.id for path in requested.shared for part in path), default=0))
     history: dict[int, Parts] = {}
     numbers = requested.numbers
     for row in requests:
         seq, output = int(row["seq"]), int(row["output_tokens"])
+        if row["outcome"] == Outcome.ABANDONED:
+            output = int(numbers["max_tokens"][seq])
         if UNKNOWN in (int(row["intended_ns"]), output):
             yield seq, BadRow(NOT_ANSWERED)
             continue
@@ -171,13 +174,13 @@ def _as_asked(requests: NDArray[np.void], requested: RequestTable) -> Iterator[t
             length = sum(part.tokens for part in path)
         else:
             length = own
-        if row["phase"] == Phase.MEASURE:
+        if row["phase"] != Phase.WARMUP:
             yield seq, Row(int(row["intended_ns"]) / 1e9, length, output, parts=path)
 
 
 def _as_counted(requests: NDArray[np.void], facts: CellFacts) -> Iterator[tuple[int, Row | BadRow]]:
     """Yields requests with the lengths that the server counted, less the mean of its chat template."""
-    rows = requests[requests["phase"] == Phase.MEASURE]
+    rows = requests[requests["phase"] != Phase.WARMUP]
     counted = rows["prompt_tokens"][rows["prompt_tokens"] != UNKNOWN]
     template = 0
     if len(counted) and facts.workload.exact_lengths:

@@ -7,6 +7,7 @@ from harness.metrics.state import cell_state
 from harness.model import UNSET
 from harness.records.layout import Outcome, Phase
 from harness.summary import view_of
+from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, load, records
 
 STAYS = {"texts": [100, 110, 120, 130], "tokens": 8}  # two tokens an event
@@ -52,6 +53,13 @@ def test_impatient_users_are_counted_and_in_no_latency():
     assert found.outcomes == {"ok": 2, "abandoned": 1}
     assert seen.measured.tolist() == [True, False, False]
     assert counts.requests_of(cell(STAYS)).impatient is UNSET
+
+
+@pytest.mark.parametrize(("rows", "needed"), [([STAYS, LEFT, IN_TIME], 90), ([STAYS], 30)])
+def test_a_longer_run_is_one_with_those_who_hang_up(rows, needed):
+    found = judge(Evidence(cell(*rows), facts(minimum={"seconds": 0, "answers": 30}))).reasons
+    hints = {reason.code: reason.hint for reason in found}
+    assert hints["too-few-samples"] == hints["too-short"] == f"measure longer: --requests {needed}"
 
 
 def test_who_hangs_up_is_no_backlog():

@@ -124,6 +124,21 @@ def test_the_answer_is_safe_where_the_share_beyond_a_limit_grows_slowly(slope):
     assert low <= 13 <= high
 
 
+def test_users_who_hang_up_take_nothing_from_a_capacity():
+    """Half of the requests at each load: the queue is of the others."""
+    cells = searched(20)
+    halves = [
+        structs.replace(
+            changed(one, requests={"outcomes": {"ok": 900, "abandoned": 300}, "impatient": 600}),
+            backlog=structs.replace(
+                one.backlog, arrivals=one.backlog.arrivals // 2, answered=one.backlog.answered // 2
+            ),
+        )
+        for one in cells
+    ]
+    assert only(halves).interval == pytest.approx(only(cells).interval, rel=0.01)
+
+
 def test_each_start_has_a_long_probe_and_the_last_goes_on_while_the_estimate_is_wide():
     cells = searched(20)
     assert [one.repeat for one in cells if one.repeat >= 3] == [3, 4, 5]

@@ -245,6 +245,13 @@ def test_the_tail_is_the_highest_percentile_that_both_have_requests_for(ok, decl
     assert tail_metric(few, many, declared) == tail_metric(many, few, declared) == tail
 
 
+def test_the_tail_is_not_of_answers_that_users_who_hang_up_got_in_time():
+    many = failing(0, 1000)
+    stay = {"seconds": 10.0, "answers": 100, "min_seconds": 0.0, "min_answers": 1}
+    few = side([changed(one, sample=stay) for one in many.cells][:1])
+    assert tail_metric(few, many, []) == "e2e_ms.p95"
+
+
 @pytest.mark.parametrize(("p95", "tail"), [(210.0, "e2e_ms.p95"), (None, None)])
 def test_the_tail_of_figures_alone_is_the_highest_percentile_that_the_baseline_states(p95, tail):
     """Three files of 200 answers: what a p99 of all of them is, none of them says."""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SpecError
-from harness.records.layout import Outcome
+from harness.records.layout import Outcome, Phase
 from harness.records.request_table import Expected, Part, RequestTable
 from harness.store import RunFolder
 from harness.workload.traces import clip, read_dataset, read_trace, window
@@ -298,6 +298,22 @@ def test_a_recorded_run_keeps_what_its_requests_shared(tmp_path):
     assert trace.parts[1][0] == (3, 40)
     assert trace.parts[2][:2] == trace.parts[1]
     assert [part.tokens for part in trace.parts[2]] == [40, 20, 2, 10]
+
+
+def test_a_recorded_run_is_replayed_with_its_users_who_hang_up(tmp_path):
+    """Those who left in the middle ask for the whole answer."""
+    folder = RunFolder.create(tmp_path, "x")
+    made = records(
+        {"intended": 0, "texts": [1], "phase": Phase.WARMUP},
+        {"intended": 10, "texts": [11]},
+        {"intended": 20, "texts": [21, 22], "phase": Phase.IMPATIENT},
+        {"intended": 30, "tokens": -1, "phase": Phase.IMPATIENT, "outcome": Outcome.ABANDONED},
+    )
+    file = folder.write_requested("c1-r0", RequestTable.of([((9, 50, 0, -1, 0, -1, -1), "", ())] * 4, []))
+    folder.write_cell(made, facts(workload__file=file))
+    trace = read_trace(folder.path)
+    assert trace.output_tokens.tolist() == [1, 2, 9]
+    assert trace.skipped == {}
 
 
 def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
