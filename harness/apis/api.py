@@ -55,3 +55,5 @@ class Api:
     keep_prefix: Callable[[Fields], Fields] | None = None  # asks for what chats share to be kept in a cache
     keep_turns: Fields = field(default_factory=dict)  # has the server keep its answer; {}: it cannot
     go_on: Fields = field(default_factory=dict)  # of a later turn, in the place of the turns before it
+    # Results of the tool calls that a chat does not go on with: a server that keeps them wants one for each.
+    other_results: Callable[[str], bytes] = lambda tool_calls: b""

@@ -142,6 +142,12 @@ def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     return b",".join(json.dumps(item, separators=(",", ":")).encode() for item in items), tool
 
 
+def _other_results(tool_calls: str) -> bytes:
+    calls = json.loads(tool_calls)[1:] if tool_calls else []
+    results = ({"type": "function_call_output", "call_id": call["id"], "output": ""} for call in calls)
+    return b"".join(as_json(result) + b"," for result in results)
+
+
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:
     """The function's keys stand next to its type."""
     return [{"type": tool["type"], **tool["function"]} for tool in definitions]
@@ -168,4 +174,5 @@ RESPONSES = Api(
     tools=_tools,
     keep_turns={"store": True},
     go_on={"previous_response_id": BLANK},
+    other_results=_other_results,
 )

@@ -20,6 +20,7 @@ class _Answered(NamedTuple):
 
     message: bytes
     tool: bytes
+    kept_tool: bytes
     kept: bytes
 
 
@@ -37,7 +38,7 @@ class TurnBodies(LazySequence[bytes]):
         body = self._bodies[index]
         if KEPT in body:
             last = self._answers[self._sessions[index]][-1]
-            return body.replace(TOOL, last.tool).replace(KEPT, last.kept)
+            return body.replace(TOOL, last.kept_tool).replace(KEPT, last.kept)
         first, *later = body.split(ANSWER)
         if not later:
             return first
@@ -55,6 +56,7 @@ class TurnBodies(LazySequence[bytes]):
         if last or finalized.outcome is not Outcome.OK:
             self._answers.pop(session, None)
             return
-        answer = self._api.turn(content(finalized.events, finalized.text), finalized.tool_calls)
+        message, tool = self._api.turn(content(finalized.events, finalized.text), finalized.tool_calls)
+        kept_tool = self._api.other_results(finalized.tool_calls) + tool
         name = json.dumps(finalized.answer_id).encode()
-        self._answers.setdefault(session, []).append(_Answered(*answer, name))
+        self._answers.setdefault(session, []).append(_Answered(message, tool, kept_tool, name))

@@ -1,6 +1,7 @@
 """How each API says a request, and the turns of a conversation."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -294,6 +295,25 @@ def test_a_kept_turn_names_the_answer_before_it_and_carries_no_other() -> None:
     assert sent["previous_response_id"] == "resp_1"
     assert sent["input"] == [{"role": "user", "content": "B"}]
     assert sent["ignore_eos"] is True
+
+
+def test_a_kept_turn_has_a_result_for_each_call_of_the_answer_before_it() -> None:
+    """The server keeps all calls, and OpenAI refuses a turn that leaves one without a result."""
+    (ref,) = parse_backend_list("vllm@responses")
+    result = {"role": "tool", "tool_call_id": BLANK, "content": "found"}
+    later = render_body(ref.definition, "m", Chat([result], 7, later=True), Request(kept_turns=True))
+    for text, mark in APIS["responses"].marks:
+        later = later.replace(text, mark)
+    sessions = Sessions(np.array([4, 4], np.int32), np.zeros(2, np.int64))
+    turns = TurnBodies([b"{}", later], sessions, APIS["responses"])
+    calls = json.dumps([{"id": name, "name": "look", "arguments": "{}"} for name in ("c1", "c2", "c3")])
+    answer = play([head(CHUNKED), chunked([vllm_responses(["so"])])], api=APIS["responses"])
+    turns.keep(0, replace(answer, tool_calls=calls))
+    assert json.loads(turns[1])["input"] == [
+        {"type": "function_call_output", "call_id": "c2", "output": ""},
+        {"type": "function_call_output", "call_id": "c3", "output": ""},
+        {"type": "function_call_output", "call_id": "c1", "output": "found"},
+    ]
 
 
 def test_an_answer_that_no_later_turn_can_name_is_a_failure() -> None:
