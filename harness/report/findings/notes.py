@@ -302,10 +302,15 @@ def _limits(summary: Summary) -> Iterator[Note]:
         yield Note("note", plain(f"limited by: {'; '.join(parts)}"))
 
 
-def _price(summary: Summary) -> Iterator[Note]:
+def prices(summary: Summary) -> Iterator[str]:
+    """The currency and the basis of each price: columns of costs have neither."""
     for price, owners in charged(summary).items():
         what = f"{as_given(price.per_hour)} per hour for {price.covers} ({price.source}){owners}"
-        yield Note("note", plain(f"cost in {price.currency}: {what}"))
+        yield plain(f"cost in {price.currency}: {what}")
+
+
+def _price(summary: Summary) -> Iterator[Note]:
+    yield from (Note("note", line) for line in prices(summary))
     without: dict[str, dict[str, None]] = {}
     for cell in summary.cells:
         if not cell.invalid and (why := cell.null_reasons.get("cost", NO_PRICE)) != NO_PRICE:

@@ -33,6 +33,7 @@ def results(source: Source) -> Html | None:
         tag("p", _compared(source)),
         tag("p", POOLED, class_="muted") if repeats(source.summary) > 1 else None,
         *shown_tables,
+        *(tag("p", f"{capital(line)}.", class_="muted") for line in notes.prices(source.summary)),
         *map(text_table, (*start_tables(source.summary), *session_tables(source.summary))),
         details(f"At the other {counted(len(folded), 'load')}", *folded) if folded else None,
         tag("p", tag("a", claim_words.counts(published), href="#claims")) if published else None,

@@ -8,7 +8,7 @@ from harness.model.numbers import counted
 from harness.report.findings.backend_words import marked_names
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.grid import Column, fitting, width
-from harness.report.findings.notes import banner, odd_tracks
+from harness.report.findings.notes import banner, odd_tracks, prices
 from harness.report.findings.sentences import load_words
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.starts import start_tables
@@ -104,6 +104,8 @@ def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> 
     clean = "No request failed. " if len(names) < len(left_out) else ""
     others = f"Not shown: {', '.join(names)} (-v, or a wider terminal)." if names else ""
     yield from wrap(f"{clean}{others}", columns, subsequent_indent="  ")
+    for line in prices(summary):
+        yield from wrap(line, columns, subsequent_indent="  ")
     if summary.agreement and summary.agreement.values:
         yield from wrap(summary.agreement.values.words, columns, subsequent_indent="  ")
 

@@ -300,6 +300,13 @@ def test_of_one_server_goodput_is_said_at_each_load():
     assert not conclude(two()).goodput
 
 
+def test_the_currency_of_a_cost_stands_below_the_table():
+    price = {"per_hour": 3.8, "currency": "USD", "covers": "1 × H200", "source": "--price-per-gpu-hour"}
+    text = "\n".join(lines(summary(cell(cost_per_million_output_tokens=0.79, cost={"price": price})), 100))
+    assert "cost in USD: 3.8 per hour for 1 × H200 (--price-per-gpu-hour)" in text.splitlines()
+    assert "cost in" not in "\n".join(lines(summary(cell())))
+
+
 def test_a_capacity_and_a_knee_say_what_each_load_would_repeat():
     capacity = {"label": "openai", "kind": "rate", "kept_by_search": [], "tested": []}
     cells = [limited("openai", 6.0, 1.0, load=load) for load in LOADS]
