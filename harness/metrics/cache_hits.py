@@ -49,12 +49,14 @@ def measured_facts(cell: CellView) -> CellFacts:
         return cell.facts
     counted, counts = _in_the_rate(cell), _counts(cell, asked)
     shared, content = prefix.reusable(asked, block=1, warm=False, primed=False, **counts or {})
-    first = asked.numbers[asked.numbers["turn"] <= 0]["content_tokens"]
-    beyond = content[asked.numbers["turn"] <= 0] - first if counts else np.zeros(1)
+    template = 0.0
+    if counts:  # prompts that the server counted have the template too, which first turns show
+        first = (asked.numbers["turn"] <= 0) & (counts["prompt_tokens"] != UNKNOWN)
+        beyond = (content - asked.numbers["content_tokens"])[first]
+        template = max(float(beyond.sum()) / max(len(beyond), 1), 0.0)
     workload = replace(
         cell.facts.workload,
-        # Prompts that the server counted have the template too, which first turns show.
-        content_tokens_mean=float(content[measured].mean() - max(beyond.mean(), 0)),
+        content_tokens_mean=float(content[measured].mean()) - template,
         ideal_hit_rate=prefix.share(shared, content, counted),
         shared_share=prefix.ideal_hit_rate(asked, counted, warm=True, counts=counts),
         primed_share=prefix.ideal_hit_rate(asked, counted, primed=True, counts=counts),

@@ -200,12 +200,14 @@ def test_a_warm_cache_shows_in_chats_whose_answers_reason():
     """The next turn leaves out 400 tokens of reasoning: of 130 in both prompts 10 and 50 can be found."""
     first = ChatRequest((("user", "x"),), 400, 40, session=0)
     later = ChatRequest((("user", "x"),), 400, 20, session=0, turn=1)
-    made = workload([first, later], exact=True).requested
+    unsent = ChatRequest((("user", "x"),), 400, 40, session=1)
+    made = workload([first, later, unsent], exact=True).requested
     for cached, holds in ((10, True), (45, False)):
         given = cell((50, cached), (80, cached + 10), requested=made, cache__requested="cold")
         given.requests["first_reasoning_ns"] = 1
         found = verify(given, cache_hits.measured_facts(given), cache_hits.hit_rate_of(given)[0])
         assert (found.holds, found.limit) == (holds, "47.9% from a cold start")
+        assert cache_hits.measured_facts(given).workload.content_tokens_mean == (40 + 70) / 2
 
 
 def test_a_call_that_is_sent_back_without_arguments_is_not_found_whole():
