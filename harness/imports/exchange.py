@@ -5,12 +5,12 @@ from dataclasses import replace
 from harness.imports.source import finite, wrong
 from harness.imports.taken import COUNTS, LOAD, REQUESTS, Taken, as_name, figures_of
 from harness.model import STATISTICS
-from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES, REPORT_SHARES, Exchanged
+from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_MORE, REPORT_RATES, Exchanged
 from harness.model.record import from_json
 
 _FIGURES = {
     *REPORT_RATES,
-    *REPORT_SHARES,
+    *REPORT_MORE,
     *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS),
 }
 

@@ -20,7 +20,7 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     """The cell with the figures of the file, and the reasons for the others."""
     if file is None:
         return cell
-    unknown = ("output_chars_per_s", "standstill", "prefix_cache_ideal")
+    unknown = ("output_chars_per_s", "standstill", "prefix_cache_ideal", "tokens_after_hang_up")
     nulls = cell.null_reasons | dict.fromkeys(("requests.resent", *unknown), _LACKING)
     foreign = OfServer if "times" in file.facts else (OfServer, OfTimes)
     nulls |= {path: _LACKING for path, why in nulls.items() if isinstance(why, foreign)}

@@ -25,7 +25,7 @@ REPORT_RATES = {
     "output_tokens_per_s": "output_token_rate",
     "input_tokens_per_s": "input_token_rate",
 }
-REPORT_SHARES = ("prefix_cache_hit_rate",)  # no format has a place for them
+REPORT_MORE = ("prefix_cache_hit_rate", "tokens_after_hang_up")  # no format has a place for them
 INFERENCEX_LATENCIES = {"ttft_ms": "ttft", "itl_ms": "itl", "tpot_ms": "tpot", "e2e_ms": "e2el"}
 MLPERF_LATENCIES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
 

@@ -8,8 +8,8 @@ from harness.model.exchanged import (
     FACTS,
     KEY,
     REPORT_LATENCIES,
+    REPORT_MORE,
     REPORT_RATES,
-    REPORT_SHARES,
     Exchanged,
 )
 from harness.model.json_path import number_at
@@ -31,9 +31,9 @@ def _known(cell: CellResult, names: Iterable[str]) -> dict[str, float]:
 
 
 def issued(cell: CellResult) -> int:
-    """Measured requests with an end of their own: those that failed before they were sent count as well."""
-    counts = cell.requests
-    return counts.due - counts.dropped
+    """Measured requests that were answered or failed, also before they were sent. Users who hung up and
+    cancelled requests are neither: a reader takes what did not fail for answered."""
+    return cell.requests.ok + cell.requests.failed
 
 
 def knows(cell: CellResult, fact: Fact) -> bool:
@@ -43,7 +43,7 @@ def knows(cell: CellResult, fact: Fact) -> bool:
 
 def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
     """`placed`: paths for which the format itself has a place. `measured_with`: the version of bench."""
-    known = rates(cell) | _known(cell, REPORT_SHARES)
+    known = rates(cell) | _known(cell, REPORT_MORE)
     for metric in REPORT_LATENCIES:
         known |= {f"{metric}.{name}": value for name, value in latency(cell, metric).items()}
     return Exchanged(

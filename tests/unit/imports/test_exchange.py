@@ -14,7 +14,7 @@ from harness.errors import SpecError
 from harness.imports import Part, imported, read
 from harness.imports.taken import LOAD, UNKNOWN_LOAD
 from harness.model import STATISTICS
-from harness.model.exchanged import REPORT_LATENCIES, REPORT_RATES, REPORT_SHARES
+from harness.model.exchanged import REPORT_LATENCIES, REPORT_MORE, REPORT_RATES
 from harness.model.json_path import number_at
 from harness.report.exchange import FORMATS, documents
 from harness.store import open_run
@@ -25,7 +25,7 @@ from tests.factories import summaries as made
 PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"
 PATHS = [
     *REPORT_RATES,
-    *REPORT_SHARES,
+    *REPORT_MORE,
     *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS),
 ]
 
@@ -139,6 +139,24 @@ def test_a_request_that_failed_before_it_was_sent_counts_for_any_reader(tmp_path
     for found in (document, bare):
         _, (taken,) = read(foreign.write(tmp_path / "cell.json", found))
         assert (taken.answered, taken.failed) == (17, 1)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_users_who_hang_up_come_back_as_what_they_are(tmp_path, kind):
+    """They are no answers for a reader that knows the format alone, and what was computed for them is kept."""
+    counts = {"planned": 40, "sent": 40, "ok": 21, "impatient": 19, "outcomes": {"ok": 21, "abandoned": 19}}
+    users = {"share": 0.5, "after_s": 1.0}
+    for tokens in (26.5, None):
+        load = {"kind": "concurrency", "value": 4, "abandonment": users}
+        cell = made.cell(load=load, requests=counts, tokens_after_hang_up=tokens)
+        ((name, document),) = documents(kind, made.summary(cell))
+        source, (taken,) = read(foreign.write(tmp_path / f"{name}.json", document))
+        again = summarise_folder(imported([Part("server", source, taken)], tmp_path / f"again {tokens}"))
+        assert again.cells[0].tokens_after_hang_up == tokens
+        assert again.cells[0].load.abandonment == cell.load.abandonment
+    assert again.cells[0].null_reasons["tokens_after_hang_up"] == "the file does not have it"
+    if kind == "report-0.2":
+        assert document["results"]["request_performance"]["aggregate"]["requests"]["total"] == 21
 
 
 @pytest.mark.parametrize("kind", FORMATS)

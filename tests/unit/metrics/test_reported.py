@@ -40,6 +40,7 @@ def test_a_file_of_requests_with_their_times_lacks_only_what_none_has():
         "output_chars_per_s": LACKS,
         "standstill": LACKS,
         "prefix_cache_ideal": LACKS,
+        "tokens_after_hang_up": LACKS,
     }
     assert (made.output_chars_per_s, made.standstill, made.prefix_cache_ideal) == (None, None, None)
     assert made.imported.level == "records"
