@@ -143,7 +143,7 @@ def test_a_request_that_failed_before_it_was_sent_counts_for_any_reader(tmp_path
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_users_who_hang_up_come_back_as_what_they_are(tmp_path, kind):
-    """They are no answers for a reader that knows the format alone, and what was computed for them is kept."""
+    """A reader that knows the format alone takes them for no answers; their tokens are kept."""
     counts = {"planned": 40, "sent": 40, "ok": 21, "impatient": 19, "outcomes": {"ok": 21, "abandoned": 19}}
     users = {"share": 0.5, "after_s": 1.0}
     for tokens in (26.5, None):
