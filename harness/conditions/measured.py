@@ -73,22 +73,22 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
     counts = {label: cell.conditions.prompt_tokens for label, cell in group.items()}
     known = {label: count for label, count in counts.items() if count and count.mean is not None}
     means = {label: count.mean for label, count in known.items() if count.mean is not None}
-    if len(means) > 1 and _differ(known):
+    foreign = any(cell.imported for cell in group.values())  # nobody knows which chats those were
+    if len(means) > 1 and _differ(known, foreign):
         spread = _spread(means.values())
         words = f"{_figures(means, 1)}{'' if spread else ' on average, others in single chats'}"
-        foreign = any(cell.imported for cell in group.values())  # nobody knows which chats those were
         what = "prompt tokens" if foreign else "prompt tokens of the same chats"
         yield Unequal("prompt-tokens", tuple(known), f"{what}: {words}", spread > MATTERS, what=what)
 
 
-def _differ(known: Mapping[str, PromptTokens]) -> bool:
+def _differ(known: Mapping[str, PromptTokens], foreign: bool) -> bool:
     """Compares by every chat where all are known, else by the first few that both know, or by the means
-    where the file of another tool has no chats.
+    where the file of another tool (`foreign`) has no chats.
     """
     digests = {count.sha256 for count in known.values()}
     if None not in digests:
         return len(digests) > 1
-    if not all(any(count.first) for count in known.values()):
+    if foreign and not all(any(count.first) for count in known.values()):
         return _spread([count.mean for count in known.values()]) > SHOWN
     columns = zip(*(count.first for count in known.values()), strict=False)
     return any(len({count for count in column if count is not None}) > 1 for column in columns)

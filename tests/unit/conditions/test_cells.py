@@ -86,6 +86,14 @@ def test_prompt_counts_that_a_failed_request_left_unknown_are_compared_where_bot
     assert "prompt-tokens" in codes(first, cell("b", rows=partly))
 
 
+def test_chats_of_which_the_first_failed_have_no_mean_to_compare():
+    """The same chats, of which the first eight are the long ones."""
+    lengths = [200] * 8 + [100] * 8
+    whole = [{"texts": [1], "prompt": tokens} for tokens in lengths]
+    late = [{"outcome": recorded.Outcome.RESET}] * 8 + whole[8:]
+    assert "prompt-tokens" not in codes(cell("a", rows=whole), cell("b", rows=late))
+
+
 @pytest.mark.parametrize(
     ("prompt", "answer", "found"),
     [
@@ -103,7 +111,8 @@ def test_figures_alone_have_the_lengths_that_their_rates_give(prompt, answer, fo
             "output_tokens_per_s": 5 * answer,
         }
         file = documents.made(Imported, level="summary", reported=rates)
-        return cell(label, facts={"imported": file}, rows=[{"texts": [1], "tokens": -1}])
+        rows = [{"texts": [1], "tokens": -1}]
+        return cell(label, facts={"imported": file}, rows=rows, imported=as_json(file))
 
     assert codes(summary("a", 128.0, 64.0), summary("b", prompt, answer)) == found
 
