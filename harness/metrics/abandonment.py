@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from harness.metrics.latency import unseen_tokens
 from harness.metrics.reason import NOT_COUNTED, OfServer
 from harness.metrics.view import CellView, Figures
 from harness.records.layout import UNKNOWN, Outcome
@@ -30,6 +31,8 @@ def _tokens_after_hang_up(cell: CellView) -> tuple[float | None, str]:
         return None, "the engine restarted, or requests failed: what it counted belongs to these as well"
     if not len(whole) or (whole["output_tokens"] == UNKNOWN).any() or not whole["text_events"].any():
         return None, NOT_COUNTED
+    if unseen_tokens(whole).any():
+        return None, "the server keeps reasoning to itself: how much came before a hang-up is not known"
     came = float(np.sum(whole["output_tokens"], dtype=np.int64))
     per_event = came / float(np.sum(whole["text_events"], dtype=np.int64))
     came += per_event * float(np.sum(left["text_events"], dtype=np.int64))

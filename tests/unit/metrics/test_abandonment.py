@@ -46,6 +46,12 @@ def test_without_a_count_of_its_own_there_is_none(rows, changes, why):
     assert why in found
 
 
+def test_reasoning_that_nobody_sees_may_have_come_before_the_hang_up():
+    seen = cell(STAYS, LEFT, server_counters={"output_tokens": 90.0})
+    seen.requests["reasoning_tokens"][0] = 4
+    assert "keeps reasoning" in seen.of(abandonment.compute).nulls["tokens_after_hang_up"]
+
+
 def test_impatient_users_are_counted_and_in_no_latency():
     seen = cell(STAYS, LEFT, IN_TIME)
     found = counts.requests_of(seen)
