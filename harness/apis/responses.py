@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Message, Tool, as_json
@@ -27,6 +28,7 @@ from harness.records.event_kind import UNKNOWN, EventKind
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 _LAST = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
+_ANSWERS = count()  # of this process: its chats are sent back by it alone
 _NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds is neither text nor an error
 
 
@@ -36,7 +38,7 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     Nothing is to be kept: a request carries all turns before it.
     """
     system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
-    items = [_item(message) for message in messages if message["role"] != "system"]
+    items = [_item(message, at) for at, message in enumerate(messages) if message["role"] != "system"]
     instructions = {"instructions": system} if system else {}
     return {**instructions, "input": items, "max_output_tokens": max_tokens, "store": False}
 
@@ -45,19 +47,22 @@ def _image(url: str) -> Fields:
     return {"type": "input_image", "image_url": url}
 
 
-def _item(message: Message) -> Message:
+def _item(message: Message, position: int) -> Message:
     role, content = message["role"], message["content"]
     if role == "tool":
         return {"type": "function_call_output", "call_id": message["tool_call_id"], "output": content}
     if role == "assistant":
-        return _assistant(content)
+        return _assistant(content, 0 if content == BLANK else position)
     return {"role": role, "content": content}
 
 
-def _assistant(text: object) -> dict[str, object]:
-    """Builds the message with every key that the API's own types require: vLLM refuses it otherwise."""
+def _assistant(text: object, number: object) -> dict[str, object]:
+    """Builds the message with every key that the API's own types require: vLLM refuses it otherwise.
+
+    OpenAI refuses an input in which two messages have the same `number`.
+    """
     part = {"type": "output_text", "text": text, "annotations": []}
-    fixed = {"type": "message", "id": "msg_0", "status": "completed", "role": "assistant"}
+    fixed = {"type": "message", "id": f"msg_{number}", "status": "completed", "role": "assistant"}
     return {**fixed, "content": [part]}
 
 
@@ -132,7 +137,7 @@ def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     """Builds the next turn. Of several calls the first is carried on; a result that no call asked for is
     the user's message.
     """
-    items = [_assistant(text)] if text or not tool_calls else []
+    items = [_assistant(text, f"answer_{next(_ANSWERS)}")] if text or not tool_calls else []
     tool = b'{"role":"user","content":'
     if tool_calls:
         name, call = first_call(tool_calls)
@@ -164,7 +169,7 @@ RESPONSES = Api(
     echoes=3,  # in its first two events and in its last
     turn=_turn,
     marks=(
-        (as_json(_assistant(BLANK)), ANSWER),
+        (as_json(_assistant(BLANK, 0)), ANSWER),
         ('{"type":"function_call_output","call_id":"\ufdd0","output":'.encode(), TOOL),
         ('"previous_response_id":"\ufdd0"'.encode(), b'"previous_response_id":' + KEPT),
     ),

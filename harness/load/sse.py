@@ -114,7 +114,7 @@ class Parsed:
 
     def _add_call(self, part: CallPart) -> str:
         """The new generated text in it. Some engines repeat the name in every event, and some give each call
-        the same place, but an id of its own. vLLM ends a call of `responses` under another id.
+        the same place, but an id of its own. Older vLLM ends a call of `responses` under another id.
         """
         slot = self._moved.get(part.place, part.place)
         known = self.calls.get(slot)

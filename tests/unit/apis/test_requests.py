@@ -209,6 +209,23 @@ def test_an_answer_in_the_input_of_responses_has_all_required_keys() -> None:
     assert answer["content"] == [{"type": "output_text", "text": "so", "annotations": []}]
 
 
+def test_no_two_messages_of_a_response_have_one_id() -> None:
+    """OpenAI refuses an input with an id that comes twice. Answers may be equal."""
+    api = APIS["responses"]
+    shown = [{"role": role, "content": "so"} for role in ("user", "assistant") * 2]
+    blank = [{"role": "user", "content": "B"}, {"role": "assistant", "content": BLANK}]
+    later = api.encode(api.body([*shown, *blank, *blank, {"role": "user", "content": "C"}], 5))
+    for text, mark in api.marks:
+        later = later.replace(text, mark)
+    turns = TurnBodies([b"{}", b"{}", later], Sessions(np.zeros(3, np.int32), np.zeros(3, np.int64)), api)
+    answer = play([head(CHUNKED), chunked([vllm_responses(["so"])])], api=api)
+    turns.keep(0, answer)
+    turns.keep(1, answer)
+    ids = [item["id"] for item in json.loads(turns[2])["input"] if item["role"] == "assistant"]
+    assert len(ids) == len(set(ids)) == 4
+    assert turns[2] == turns[2]
+
+
 @pytest.mark.parametrize("said", ["", " \n"])
 def test_messages_hold_no_blank_text(said: str) -> None:
     """Anthropic refuses a chat with one."""
