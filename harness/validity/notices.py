@@ -105,7 +105,11 @@ FRONT = Notice(
     "what was measured passes requests on to engines",
     "measure an engine without it too",
 )
-HOSTED = Notice(IssueCode.HOSTED, "what was measured is a hosted service", "measure an engine without it too")
+HOSTED = Notice(
+    IssueCode.HOSTED,
+    "what was measured is a hosted service",
+    "compare it as a service, and repeat it at several times of day",
+)
 LIBRARY = Notice(
     IssueCode.LIBRARY,
     "what was measured is a library behind bench's own small server; says what that adds per token",

@@ -7,7 +7,7 @@ import pytest
 
 from harness.model import IssueCode, Reason, Validity, as_json, from_json
 from harness.validity import FAMILIES, RULES, blame, eases
-from harness.validity.notices import NOTICES
+from harness.validity.notices import NOTICES, OF_KIND
 from tests.factories.summaries import verdict
 from tests.sources import naming, tree
 
@@ -35,6 +35,10 @@ def test_a_rule_says_what_it_measures_and_what_to_do():
 def test_a_rule_lists_its_verdicts_once_suspect_before_invalid():
     listed = {code: list(rule.verdicts) for code, rule in RULES.items()}
     assert listed == {code: sorted({*rule.verdicts}, reverse=True) for code, rule in RULES.items()}
+
+
+def test_only_a_front_can_be_left_out_of_a_measurement():
+    assert [kind for kind, notice in OF_KIND.items() if "without it" in notice.hint] == ["front"]
 
 
 def test_reasons_and_warnings_are_made_by_the_registries_alone():
