@@ -1,4 +1,4 @@
-"""Files of other tools: nobody watched their client, and some rules need more than they tell."""
+"""Files of other tools: their client was not watched, and they lack what some rules need."""
 
 from collections.abc import Iterator, Mapping
 
@@ -51,7 +51,7 @@ RULES = (
     Rule(
         code=IssueCode.CLIENT_UNVERIFIED,
         find=_client_unverified,
-        measures="figures from a file of another tool: how late its client was, nobody recorded",
+        measures="figures from a file of another tool, which does not record how late its client was",
         limit="a client that is watched",
         hint=f"`bench run` on the same server shows how exact the client is: {page_address('import')}",
         cause="client",
