@@ -52,8 +52,10 @@ class Recognised:
 
 
 def recognise(url: str, access: Access, named: Backend | None = None) -> Recognised | None:
-    """None: its answers fit no definition, or several equally well; or the user's name for it, that of the
-    definition `named`, may be of any answers: a front passes on those of the engines behind it.
+    """None: its answers fit no definition, or several equally well; or it may give any answers, since a front
+    passes on those of the engines behind it.
+
+    `named`: the definition that the user calls it by.
     """
     if named and (named.backend.kind in ("front", "hosted") or named.facts is None):
         return None
@@ -77,8 +79,8 @@ _NOWHERE = "/no-engine-has-this-path"
 
 
 def best(ask: Ask, definitions: Sequence[Backend], named: Backend | None = None) -> Recognised | None:
-    """The one that is `named`, if it fits, or if what fits is its origin; else the one with the most marks
-    that hold.
+    """The definition `named` if it fits, or if it is a fork of the one that fits best; else the latter, which
+    has the most marks that hold.
 
     One mark alone is too little where others declare it too: half a dozen engines have a /version. Between
     equals wins the only one that was written with the real server at hand: forks answer as their origin does.
