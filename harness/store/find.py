@@ -47,6 +47,13 @@ def run_around(path: Path) -> Path | None:
     return found if any(fnmatchcase(first, own) for own in _OWN) else None
 
 
+def refuse_file_of_run(path: Path, where: str) -> None:
+    """Raises SpecError where a file at `path` would be one of a run. `where`: the flag."""
+    if around := run_around(path):
+        hint = "choose another file; nothing was written"
+        raise SpecError(f"would be a file of the run {around}", where=where, hint=hint)
+
+
 def _of_run(around: Path) -> str:
     return f"the folder of its run is {around}"
 

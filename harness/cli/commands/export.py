@@ -116,7 +116,7 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
     """Standard output takes one document; a folder takes each under the name of its run and cell."""
     from harness.report.exchange import documents
     from harness.report.findings.notes import banner
-    from harness.store import names_apart
+    from harness.store import names_apart, refuse_file_of_run
 
     written = []
     names = names_apart(folder.run_id for folder in folders)
@@ -136,6 +136,7 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
             raise SpecError(what, where="--to -", hint="--to FOLDER")
         print(written[0][1])
         return
+    refuse_file_of_run(Path(to, "manifest.json"), f"--to {to}")  # any JSON file there is one
     try:
         Path(to).mkdir(parents=True, exist_ok=True)
         for name, text in written:
@@ -153,13 +154,14 @@ def _measured_with(folder: "RunFolder") -> str | None:
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
     """An existing file is replaced once the new one is whole."""
     from harness.host import paths
-    from harness.store import parquet
+    from harness.store import parquet, refuse_file_of_run
     from harness.store.confined import Confined
     from harness.store.database import database
 
     if to == "-":
         raise SpecError("parquet is binary and needs a file", where="--to -", hint=f"--to {what}.parquet")
     path = Path(to)
+    refuse_file_of_run(path, f"--to {to}")
     if paths.entry(path) not in ("file", None):
         raise SpecError("is no file that can be replaced", where=f"--to {to}")
     try:
@@ -175,9 +177,12 @@ def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
 
 @contextmanager
 def _opened(to: str) -> Iterator[TextIO]:
+    from harness.store import refuse_file_of_run
+
     if to == "-":
         yield sys.stdout
         return
+    refuse_file_of_run(Path(to), f"--to {to}")
     try:
         with Path(to).open("w", encoding="utf-8", newline="") as stream:
             yield stream

@@ -114,8 +114,11 @@ def _store(text: str, out: Path, name: str) -> None:
 
 
 def _append(page: Path | None, text: str) -> None:
+    from harness.store import refuse_file_of_run
+
     if page is None:
         return
+    refuse_file_of_run(page, f"--page {page}")
     try:
         with page.open("a", encoding="utf-8") as file:
             file.write(text)

@@ -85,7 +85,9 @@ def _imported(found: "Found", name: str, target: Path) -> str:
 def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:
     """Raises SpecError if nothing of the runs can be compared; then nothing is written."""
     from harness.report import page_of_several
+    from harness.store import refuse_file_of_run
 
+    refuse_file_of_run(path, f"--html {path}")
     text = page_of_several(runs, document)
     try:
         path.write_text(text, encoding="utf-8")

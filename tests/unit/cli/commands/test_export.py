@@ -12,6 +12,7 @@ from harness.cli.commands.export import EXCHANGE, WHAT
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.imports import read
+from harness.store import seal
 from tests.factories.runs import Engine, Shape, copy_of, edit_summary, make_run
 
 HOSTILE = "=HYPERLINK(1)"
@@ -93,6 +94,21 @@ def test_where_parquet_cannot_be_written_is_one_error(capsys, made, tmp_path, mo
     assert err.startswith("error: ")
     assert says in err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["summary.json"], ["table.parquet"], ["cells", "--format", "mlperf"]])
+def test_no_file_of_a_run_is_replaced(capsys, made, tmp_path, words):
+    """Its figures were lost, with exit code 0."""
+    run, (to, *more) = copy_of(made, tmp_path), words
+    sums = {
+        name: run.files.sha256(name) for pattern in ("*", "cells/*/*") for name in run.files.names(pattern)
+    }
+    seal.begin(run.files)
+    seal.enter(run.files, sums)
+    code, out, err = export(capsys, run.path, "--to", run.path / to, *more)
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert f"error: --to {run.path / to}: would be a file of the run {run.path}\n" in err
+    assert seal.faults(run.files) == (len(sums), [])
 
 
 @pytest.mark.parametrize(("name", "begins"), [("x.parquet", b"PAR1"), ("x.jsonl", b"{"), ("x.txt", b"run,")])

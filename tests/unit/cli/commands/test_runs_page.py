@@ -33,6 +33,15 @@ def test_a_page_that_cannot_be_written_is_one_error(tmp_path, monkeypatch):
         runs_page.write(tmp_path / "no" / "page.html", [], None)
 
 
+def test_a_page_replaces_no_file_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "page_of_several", lambda _runs, _document: "<p>")
+    for name in ("manifest.json", "checksums.json"):
+        (tmp_path / name).write_text("kept")
+    with pytest.raises(SpecError, match=r"--html .*manifest\.json: would be a file of the run"):
+        runs_page.write(tmp_path / "manifest.json", [], None)
+    assert (tmp_path / "manifest.json").read_text() == "kept"
+
+
 def test_each_of_many_runs_is_sought_on_the_disk_once(tmp_path, monkeypatch):
     """It was compared with every run before it: a time that grows with the square of the runs."""
     sought = []
