@@ -10,6 +10,7 @@ from harness.model.metric import OF_AUDIO
 from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, EventKind
 from harness.validity.rule import Evidence, Rule, Violation
+from harness.validity.usage import beyond, limited
 
 
 def _died(cell: Evidence) -> Iterator[Violation]:
@@ -28,11 +29,21 @@ def _output_length(cell: Evidence) -> Iterator[Violation]:
     same = cell.facts.workload.output_tokens  # None: lengths differ
     wanted = same if cell.requested is None else cell.requested.numbers["max_tokens"][rows["seq"]]
     if not cell.facts.workload.exact_output or wanted is None:
+        yield from _beyond_limit(cell)
         return
     known = rows["output_tokens"] != UNKNOWN
     if wrong := int(np.count_nonzero(known & (rows["output_tokens"] != wanted))):
         length = "of the length asked for" if same is None else f"of {counted(same, 'token')}"
         yield Violation(f"{wrong} of {np.count_nonzero(known)} answers not {length}")
+
+
+def _beyond_limit(cell: Evidence) -> Iterator[Violation]:
+    if cell.requested is None:
+        return
+    rows, most = limited(cell)
+    longer = int(np.count_nonzero(beyond(np.minimum(rows["output_tokens"], rows["text_events"]), most)))
+    if longer:
+        yield Violation(f"{longer} of {len(rows)} answers longer than allowed, by their events too")
 
 
 def _usage_missing(cell: Evidence) -> Iterator[Violation]:
@@ -93,7 +104,7 @@ RULES = (
     Rule(
         code=IssueCode.OUTPUT_LENGTH,
         find=_output_length,
-        measures="answers of another length than the one forced",
+        measures="answers of another length than the one forced, or longer than allowed by their events too",
         limit="0",
         hint="this engine did less or more work than asked: compare per token only",
         cause="work",

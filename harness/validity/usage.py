@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.metrics.cache_hits import beyond_prompt, counted
+from harness.metrics.view import Mask, Rows
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.rule import Evidence, Rule, Violation
@@ -38,13 +40,10 @@ def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
 
 
 def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.view.answers
     if cell.requested is None:
         return
-    most = cell.requested.numbers["max_tokens"][rows["seq"]]
-    judged = (most > 0) & (rows["output_tokens"] != UNKNOWN)
-    rows, most = rows[judged], most[judged]
-    many = rows["output_tokens"] > most + ALLOWED_TOKENS
+    rows, most = limited(cell)
+    many = beyond(rows["output_tokens"], most) & ~beyond(rows["text_events"], most)
     if np.count_nonzero(many) > MAX_SHARE * len(rows):
         yield Violation(
             f"{np.count_nonzero(many)} of {len(rows)} answers with more tokens than were allowed: "
@@ -53,24 +52,38 @@ def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+def limited(cell: Evidence) -> tuple[Rows, NDArray[np.int64]]:
+    """The answers whose tokens are counted, and how many each request allowed."""
+    assert cell.requested is not None
+    rows = cell.view.answers
+    most = cell.requested.numbers["max_tokens"][rows["seq"]]
+    judged = (most > 0) & (rows["output_tokens"] != UNKNOWN)
+    return rows[judged], most[judged]
+
+
+def beyond(counts: NDArray[np.int64], most: NDArray[np.int64]) -> Mask:
+    mask: Mask = counts > most + ALLOWED_TOKENS
+    return mask
+
+
 def _reasoning_beyond_output(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.answers
     rows = rows[rows["output_tokens"] != UNKNOWN]
-    beyond = rows[rows["reasoning_tokens"] > rows["output_tokens"]]
-    if len(beyond) > MAX_SHARE * len(rows):
+    many = rows[rows["reasoning_tokens"] > rows["output_tokens"]]
+    if len(many) > MAX_SHARE * len(rows):
         yield Violation(
-            f"{len(beyond)} of {len(rows)} answers with more reasoning tokens than output tokens: "
-            f"{beyond['reasoning_tokens'].mean():.1f} of {beyond['output_tokens'].mean():.1f} (means)",
+            f"{len(many)} of {len(rows)} answers with more reasoning tokens than output tokens: "
+            f"{many['reasoning_tokens'].mean():.1f} of {many['output_tokens'].mean():.1f} (means)",
             "the output tokens",
         )
 
 
 def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
-    rows, beyond = counted(cell.view), beyond_prompt(cell.view)
-    if len(beyond):
+    rows, many = counted(cell.view), beyond_prompt(cell.view)
+    if len(many):
         yield Violation(
-            f"{len(beyond)} of {len(rows)} answers with more cached tokens than prompt tokens: "
-            f"{beyond['cached_tokens'].mean():.1f} of {beyond['prompt_tokens'].mean():.1f} (means)",
+            f"{len(many)} of {len(rows)} answers with more cached tokens than prompt tokens: "
+            f"{many['cached_tokens'].mean():.1f} of {many['prompt_tokens'].mean():.1f} (means)",
             "the prompt tokens",
         )
 
@@ -80,7 +93,7 @@ RULES = (
         code=IssueCode.USAGE_IMPLAUSIBLE,
         find=implausible,
         measures="output tokens below the text events, below the reasoning tokens or above what the request "
-        "allowed, and cached tokens above the prompt's, as the server counts them",
+        "allowed while the events are not, and cached tokens above the prompt's, as the server counts them",
         limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; cached tokens: none",
         hint="the server's usage is not that of these answers: tokens/s, TPOT and costs follow from it; "
         "compare E2E and characters/s",

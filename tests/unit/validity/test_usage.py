@@ -68,6 +68,14 @@ def test_more_tokens_than_the_request_allowed_cannot_be(tokens, doubted):
     assert reason is None or reason.measured.endswith(f": {tokens:.1f} where 20.0 were allowed (means)")
 
 
+def test_answers_that_are_longer_than_allowed_were_counted_right():
+    """A server that reads no limit on tokens, or another field than was sent."""
+    reasons = found(answers(events=30), asked(20, 20))
+    assert "usage-implausible" not in reasons
+    assert reasons["output-length"].measured == "20 of 20 answers longer than allowed, by their events too"
+    assert "output-length" not in found(answers(events=21), asked(20, 20))
+
+
 def test_answers_whose_tokens_were_not_counted_hide_none_that_are_too_long():
     made = answers(tokens=60)
     made.requests["output_tokens"][1:] = UNKNOWN
