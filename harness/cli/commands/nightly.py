@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
     options.check_folder(arguments.out, f"--out {arguments.out}")
     _append(arguments.page, "")  # a page that cannot be written is better known before the night
-    began = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    began = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")  # several may begin in a second
     extra = [
         word for key, value in arguments.engine_values.items() for word in ("--engine-set", f"{key}={value}")
     ]

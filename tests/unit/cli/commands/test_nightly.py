@@ -75,6 +75,8 @@ def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
     assert (markdown.read_text(), html.read_text()) == (said.out, "<p>mine")
     assert html.name == markdown.name.replace(".md", ".html")
     assert markdown.name.endswith("Z-mine.md")
+    main(["nightly", "mine.toml", "--out", "kept"])  # in the same second
+    assert len(list((tmp_path / "kept" / "nightly").iterdir())) == 4
 
 
 def test_flags_change_every_run(night):
