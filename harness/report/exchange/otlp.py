@@ -12,6 +12,8 @@ from typing import Any
 _OPERATIONS = {"completions": "text_completion", "responses": "chat", "messages": "chat"}
 _BATCH = 512  # spans of one message: collectors refuse large ones
 _CLIENT, _OK, _ERROR = 3, 1, 2  # SPAN_KIND_CLIENT, STATUS_CODE_OK, STATUS_CODE_ERROR
+# Of outcomes that are no errors; that a user hung up, as the scenario says, is neither success nor failure.
+_STATUSES: Mapping[str, dict[str, Any]] = {"ok": {"code": _OK}, "abandoned": {}}
 
 # What a span says of its request: attribute, column. Texts of prompts and answers are left out.
 _ATTRIBUTES = {
@@ -62,7 +64,8 @@ def _span(row: Mapping[str, Any]) -> dict[str, Any]:
     began = row["started_unix_ns"]
     digest = hashlib.sha256(f"{row['run']}/{row['cell']}/{row['seq']}".encode()).hexdigest()
     api = row["api"] or "chat"  # null: of another tool's file, which does not say
-    failed, operation = row["outcome"] != "ok", _OPERATIONS.get(api, api)
+    operation = _OPERATIONS.get(api, api)
+    error = {"code": _ERROR, "message": row["error"] or row["outcome"]}
     return {
         "traceId": digest[:32],
         "spanId": digest[32:48],
@@ -76,7 +79,7 @@ def _span(row: Mapping[str, Any]) -> dict[str, Any]:
             for name, column in _MOMENTS.items()
             if row[column] is not None
         ],
-        "status": {"code": _ERROR, "message": row["error"] or row["outcome"]} if failed else {"code": _OK},
+        "status": _STATUSES.get(row["outcome"], error),
     }
 
 

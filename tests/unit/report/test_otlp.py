@@ -24,3 +24,13 @@ def test_a_span_has_the_operation_of_its_api(api):
     wanted = chats.get(api, api)
     assert span["name"] == wanted
     assert {"key": "gen_ai.operation.name", "value": {"stringValue": wanted}} in span["attributes"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [("ok", {"code": 1}), ("abandoned", {}), ("timeout", {"code": 2, "message": "timeout"})],
+)
+def test_a_user_who_hung_up_as_planned_is_no_error(outcome, status):
+    row = {**dict.fromkeys(BLANK), **ROW, "api": "chat", "outcome": outcome}
+    (message,) = messages(row, [row.values()])
+    assert message["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["status"] == status
