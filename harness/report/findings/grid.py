@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from harness.metrics.distribution import NEVER
 from harness.model import METRICS, WITHOUT_TEXT, Metric
 from harness.model.metric import Presence
 from harness.model.numbers import percent_apart
@@ -55,7 +56,12 @@ def _has_place(column: Column, rows: Sequence[Row], *, whole: bool) -> bool:
         return False
     if column.presence == "without text":
         return whole
-    return column.presence == "always" or known(column, rows)
+    return column.presence == "always" or known(column, rows) or any(never(column, row) for row in rows)
+
+
+def never(column: Column, row: Row) -> bool:
+    """Whether a figure that only some requests have is unknown because they never got there."""
+    return column.presence == "where it applies" and row.why_unknown(column.path).endswith(NEVER)
 
 
 def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[Column], list[Column]]:

@@ -9,7 +9,7 @@ from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
 from harness.model import CellResult, IssueCode, LoadPoint, Reason, Requests, Summary, UnsetType
 from harness.model.numbers import as_given, counted, percent, short
 from harness.report.findings.classes import class_lines
-from harness.report.findings.grid import COLUMNS, Column, known
+from harness.report.findings.grid import COLUMNS, Column, known, never
 from harness.report.findings.next_steps import advice
 from harness.report.findings.stopping import one_start
 from harness.report.findings.verdict_words import tested
@@ -334,8 +334,13 @@ def _pooled(load_groups: list[Group]) -> Iterator[Note]:
 def _unknown(load_groups: list[Group]) -> Iterator[Note]:
     """One note per reason for n/a, or for a missing column."""
     optional = ("when asked for", "where it applies")  # nobody misses those
-    asked = [column for column in COLUMNS if column.path and column.presence not in optional]
     everywhere = [(group, row) for group in load_groups for row in group.rows]
+    asked = [
+        column
+        for column in COLUMNS
+        if column.path
+        and (column.presence not in optional or any(never(column, row) for _, row in everywhere))
+    ]
     missing: dict[tuple[str, str], list[Column]] = {}
     for column in asked:
         by_reason: dict[str, list[tuple[Group, Row]]] = {}

@@ -222,6 +222,14 @@ def test_columns_appear_with_their_values():
         assert text in rich
 
 
+@pytest.mark.parametrize(("why", "shown"), [("12 of 12 requests never got there", True), ("none", False)])
+def test_a_column_of_what_requests_never_reached_says_so(why, shown):
+    """Where every answer ended in its reasoning; it was left out, as one of engines that do not reason."""
+    text = terminal(summary(cell(null_reasons={"ttft_answer_ms.p50": why})), 200, False)
+    assert ("TTFT answer" in text) is shown
+    assert (f"n/a, TTFT answer p50: {why}" in text) is shown
+
+
 def test_a_share_below_the_whole_is_no_hundred_in_a_column():
     rates = {"prefix_cache_hit_rate": 0.9997, "prefix_cache_ideal": 0.9999, "structured_valid_rate": 0.9996}
     shown = terminal(summary(cell(**rates)), 200, False)
