@@ -29,6 +29,8 @@ class Answers:
     text_events: Floats
     choice_gaps: Floats  # between successive events with a choice, pooled
     text_gaps: Floats  # between successive text events, pooled
+    first_prose: Floats  # first text that is no tool call; far in the future where none came
+    prose_gaps: Floats
     begun: float  # the earliest start of any measured request
     ended: float  # the latest end of any measured request, failed ones included
     failed: int
@@ -47,6 +49,8 @@ def take(records: Records, handshake_ms: float | None) -> Answers | None:
     # hide those without text to which an engine added its usage.
     choices = events[with_text(events) | (events["kind"] == EventKind.OTHER)]
     texts = events[with_text(events)]
+    prose = texts[texts["kind"] != EventKind.TOOL_CALL]
+    first_prose, _ = _ends(prose, good["seq"], records.seq_count)
     first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)
     _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
     reported = good["output_tokens"] > 0  # records before 0.2 may say 0 of an answer with text
@@ -64,6 +68,8 @@ def take(records: Records, handshake_ms: float | None) -> Answers | None:
         text_events=good["text_events"].astype(np.float64),
         choice_gaps=_gaps(choices, good["seq"]),
         text_gaps=_gaps(texts, good["seq"]),
+        first_prose=first_prose,
+        prose_gaps=_gaps(prose, good["seq"]),
         begun=float((sent["sent_ns"] - np.maximum(sent["connect_ns"], 0)).min()) / NS_PER_MS,
         ended=float(sent["end_ns"].max()) / NS_PER_MS,
         failed=int(np.count_nonzero(rows["outcome"] != Outcome.OK)),

@@ -75,7 +75,8 @@ def _sglang(answers: Answers) -> Measures:
     # Its session, and so its connection, is new for each request; ours was open: a measured handshake stands
     # in.
     start = answers.sent - np.maximum(answers.connect, answers.handshake)
-    return _streamed(answers, start, answers.first_text, answers.last_event, answers.text_gaps)
+    first = np.where(answers.first_prose > answers.last_event, start, answers.first_prose)
+    return _streamed(answers, start, first, answers.last_event, answers.prose_gaps)
 
 
 def _aiperf(answers: Answers) -> Measures:
@@ -147,8 +148,10 @@ TOOLS = {
             _sglang,
             {
                 "TTFT": "a new connection for each request: its handshake is inside; from the send; "
-                f"{_LEAVES_OUT}",
-                "ITL": "gaps of text chunks, 0 for those that arrive together; failed requests are left out",
+                f"0 where an answer is tool calls alone; {_LEAVES_OUT}",
+                "ITL": "gaps of text chunks, tool calls left out, 0 for those that arrive together; with "
+                "speculation in SGLang, divided by the tokens of the chunk, which is not done here; failed "
+                "requests are left out",
                 "TPOT": "to the last line of the stream, [DONE] and usage included, over (tokens − 1)",
                 "E2E": "send, with the handshake, to the last line of the stream",
                 "output": f"tokens {_WHOLE_RUN}; a server that sends usage only on demand is credited with "

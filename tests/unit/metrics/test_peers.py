@@ -73,6 +73,19 @@ def test_rates_are_over_the_whole_run():
     assert said("aiperf", stream(count=2))[0]["requests", ""] == pytest.approx(2 / 0.144)
 
 
+def test_sglang_reads_no_tool_calls():
+    """Its client takes stamps of content and reasoning alone; an answer without keeps a TTFT of 0."""
+    made = stream(count=2)
+    calls = (made.events["seq"] == 1) & (made.events["kind"] == EventKind.TEXT)
+    made.events["kind"][calls] = EventKind.TOOL_CALL
+    made.events["kind"][3] = EventKind.TOOL_CALL  # the last text of the first answer
+    found, _ = said("sglang", made, handshake=6.0)
+    assert found["TTFT", "mean"] == pytest.approx((106 + 0) / 2)
+    assert found["ITL", "mean"] == pytest.approx(20)
+    assert found["TPOT", "mean"] == pytest.approx((60 / 4 + 166 / 4) / 2)
+    assert said("guidellm", made)[0]["TTFT", "mean"] == pytest.approx(100)
+
+
 def test_guidellm_never_interpolates():
     made = stream(count=4)
     made.requests["first_text_ns"] = np.array([110, 120, 130, 140]) * MS
