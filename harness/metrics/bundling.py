@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.latency import event_gaps_ms, first_arrivals, first_tokens, per_token_ms, unseen_tokens
 from harness.metrics.view import RequestView
-from harness.records.layout import UNKNOWN, Records
+from harness.records.layout import UNKNOWN, Records, with_text
 
 
 def merged_gaps(view: RequestView) -> tuple[float, float | None]:
@@ -49,6 +49,6 @@ def _of_first_arrivals(records: Records) -> NDArray[np.float64]:
     """Text events of each request's first arrival, and the characters in them, by `seq`."""
     found = np.zeros((2, records.seq_count))
     for text in first_arrivals(records):
-        for row, weights in zip(found, (None, text["text_chars"]), strict=True):
+        for row, weights in zip(found, (with_text(text), text["text_chars"]), strict=True):
             row += np.bincount(text["seq"], weights, minlength=records.seq_count)
     return found

@@ -14,7 +14,7 @@ from harness.metrics.distribution import latency_stats
 from harness.metrics.reason import NOT_COUNTED, OfServer
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import METRICS, LatencyStats, family
-from harness.records.layout import UNKNOWN, EventKind, Outcome, Records, with_text
+from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records, with_text
 
 _NS_PER_MS = 1e6
 _NONE: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -154,12 +154,12 @@ def why_no_gaps(view: RequestView) -> str:
 
 
 def first_arrivals(records: Records) -> Iterator[Rows]:
-    """Yields the text events that came as one with the first of their request, in blocks."""
+    """Yields the rows of the text events that came as one with the first of their request, in blocks."""
     rows = records.requests
     first_ns = np.full(records.seq_count, np.iinfo(np.int64).min // 2)
     first_ns[rows["seq"]] = rows["first_text_ns"]
     for block in records.event_blocks():
-        text = block[with_text(block)]
+        text = block[np.isin(block["kind"], GENERATED)]
         yield text[text["stamp_ns"] - first_ns[text["seq"]] < LEAST_GAP_NS]
 
 
@@ -170,7 +170,7 @@ def by_arrival(records: Records) -> Records:
     """
     rows, counts = records.requests, np.zeros(records.seq_count, np.int64)
     for text in first_arrivals(records):
-        counts += np.bincount(text["seq"], minlength=len(counts))
+        counts += np.bincount(text["seq"][with_text(text)], minlength=len(counts))
     together = counts[rows["seq"]]
     first, events = first_tokens(rows), np.maximum(rows["text_events"], 2)
     spread = (rows["output_tokens"] - first) / (events - 1)

@@ -91,6 +91,11 @@ def test_tokens_of_first_events_by_their_letters():
     whole = replace(made, events=np.concatenate([ahead, made.events]))
     per_token = 15 / 14
     assert tokens_of_first_events(RequestView(whole)) == pytest.approx((3 / per_token, (6 / 8 + 3 / 4) / 2))
+    halves = whole.events[[0, 1, 1, *range(2, len(whole.events))]]
+    halves["text_chars"][1:3], halves["wire_bytes"][2] = (1, 2), 0
+    assert tokens_of_first_events(RequestView(replace(made, events=halves))) == pytest.approx(
+        (3 / per_token, (6 / 8 + 3 / 4) / 2)
+    ), "an event with two kinds of text"
     counted = records({"texts": [10, 20, 30]})
     assert tokens_of_first_events(RequestView(counted)) is None
 
