@@ -22,6 +22,7 @@ PLACEHOLDERS = {
     "host": "address to listen on",
     "port": "free port, or the one asked for",
     "scratch": "empty folder for [engine.files] and the engine's own, removed when the engine stops",
+    "sockets": "folder for the engine's Unix sockets: {scratch}, or /tmp where that has too long a path",
     "threads": "CPUs this process may use",
     "offline": "1 when the weights lie on this machine, 0 when the engine must fetch them",
     "context_total": "context_tokens x max_sequences",

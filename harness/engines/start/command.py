@@ -30,6 +30,7 @@ SERVED_NAME = "bench"
 HOST = "127.0.0.1"
 CPUSET = "BENCH_CPUSET"  # names the CPUs of containers
 _SHIMS = Path(__file__).parents[1] / "shims"
+_MOST_SOCKETS_BYTES = 70  # Linux takes 107 for a socket's path; vLLM's names have 36
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
 # What it does not see cannot change a measurement without being recorded. Variables with an address are left
@@ -205,6 +206,7 @@ def build_command(
     fill = common_fill(definition) | {
         "host": host,
         "scratch": str(scratch),
+        "sockets": str(scratch) if len(os.fsencode(scratch)) <= _MOST_SOCKETS_BYTES else "/tmp",
         "shims": str(_SHIMS),
         "harness_python": sys.executable,
         "cache": str(paths.cache_dir()),

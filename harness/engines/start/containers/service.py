@@ -99,7 +99,7 @@ def plain_fill(definition: Backend) -> dict[str, str]:
     common = {name: str(value) for name, value in common_fill(definition).items()}
     port = definition.compose.port
     ports = {"port": str(port), "second_port": str(port + 1)}
-    return common | ports | {"host": HOST, "scratch": SCRATCH}
+    return common | ports | {"host": HOST, "scratch": SCRATCH, "sockets": SCRATCH}
 
 
 def ports_of(definition: Backend) -> tuple[int, ...]:

@@ -41,14 +41,18 @@ def test_every_placeholder_is_filled():
     assert not [part for part in argv if "{" in part]
 
 
+LONG = "/scratch/users/firstname.lastname/job.12345678/bench-scratch-engine-abcdefgh"
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_sockets_between_the_processes_of_vllm_go_with_the_folder_of_its_start(device):
-    """One that is killed leaves them, below /tmp by default."""
+@pytest.mark.parametrize(("scratch", "sockets"), [("/scratch", "/scratch"), (LONG, "/tmp")])
+def test_sockets_between_the_processes_of_vllm_go_with_the_folder_of_its_start(device, scratch, sockets):
+    """One that is killed leaves them, below /tmp by default. It cannot make one with too long a path."""
     ref = BackendRef(load_backend("vllm"), None, None)
     choice = LaunchChoice("process", "", device=device)
     made = configured(as_launched(ref, choice).definition, None, {}, choice)
-    env = build_command(made, env=ENV, weights=HUB, port=4711, scratch=Path("/scratch")).env
-    assert env["VLLM_RPC_BASE_PATH"] == "/scratch"
+    env = build_command(made, env=ENV, weights=HUB, port=4711, scratch=Path(scratch)).env
+    assert env["VLLM_RPC_BASE_PATH"] == sockets
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
