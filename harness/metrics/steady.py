@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from harness.metrics.view import CellView, RequestView, Rows
-from harness.metrics.window import slots_by_worker
+from harness.metrics.window import first_left_empty_ns, slots_by_worker
 from harness.model import METRICS, Load, SteadyState, known
 from harness.model.numbers import percent_apart
 from harness.records.layout import UNKNOWN, Records, with_text
@@ -233,7 +233,7 @@ def steady_state(
     most = MOST_BATCHES
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
         most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
-    until = last_send if load.slots is None else _full_until_ns(requests, last_send)
+    until = last_send if load.slots is None else _full_until_ns(requests, load.slots, last_send)
     judged = [_latency(view, load.slots, until, most)]
     if load.slots is not None:
         judged.append(_tokens(view.records, (begin, until), most))
@@ -293,17 +293,12 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
     return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
 
 
-def _full_until_ns(requests: Rows, last_send_ns: int) -> int:
-    """The last send of a closed loop, or the end before it that leaves a slot empty: its load worker has sent
-    all of its requests, while others go on. A worker that could send none was no part of the load.
+def _full_until_ns(requests: Rows, slots: int, last_send_ns: int) -> int:
+    """The last send of a closed loop, or the end before it that leaves a slot empty: its load worker has none
+    left to send, while others go on or the users of its other slots think.
     """
-    until = last_send_ns
     sent = requests[requests["sent_ns"] != UNKNOWN]
-    for worker in np.unique(sent["worker"]):
-        own = sent[sent["worker"] == worker]
-        left = own["end_ns"] > own["sent_ns"].max()
-        until = min(until, int(own["end_ns"][left].min(initial=until)))
-    return until
+    return min(last_send_ns, first_left_empty_ns(sent["end_ns"], sent["seq"], sent["worker"], slots))
 
 
 def _latency(view: RequestView, slots: int | None, until_ns: int, most: int) -> Course | None:

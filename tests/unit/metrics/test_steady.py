@@ -350,6 +350,15 @@ def test_a_load_worker_with_nothing_left_to_send_is_no_step():
     assert steady_state(RequestView(made), load("concurrency", 8)).state == "not steady"
 
 
+def test_the_last_user_who_thinks_is_no_step():
+    """Four users who think 40 ms between answers of 60 ms; the last thinks half a second before he ends."""
+    sent = [100 * turn + 25 * user for turn in range(30) for user in range(4)]
+    sent[-1] += 500
+    rows = [{"intended": at, "texts": list(range(at + 5, at + 61, 5))} for at in sent]
+    found = steady_state(RequestView(records(*rows)), load("concurrency", 4))
+    assert (found.state, found.why) == ("steady", None)
+
+
 def test_a_load_worker_that_could_send_nothing_leaves_no_slot_empty():
     sending, workers = in_turn(0, 4, [60] * 20)
     made = records(*sending, *[{"sent": None, "outcome": Outcome.CONNECT_FAILED}] * 20)
