@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _MEMORY = "2GB"  # of a query
 _OF_CELL = {"run": "varchar", "cell": "varchar"}
-_TABLES: Mapping[str, Mapping[str, str]] = {"cells": tables.CELLS, "verdicts": tables.VERDICTS}
+# Those that are made of summary.json.
+TABLES: Mapping[str, Mapping[str, str]] = {"cells": tables.CELLS, "verdicts": tables.VERDICTS}
 _ROWS_PER_INSERT = 100
 # Files written before 0.2 have no start_ns: as record.response_start has it.
 _WITH_START = """select r.* replace (coalesce(r.start_ns, case
@@ -65,7 +66,7 @@ def database(
                 faults.append(error)
         places = [file.place for *_run, files in found for file in files]
         connected = stack.enter_context(parquet.connection([*places, *writes], _MEMORY))
-        for table, types in _TABLES.items():
+        for table, types in TABLES.items():
             listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
             connected.execute(f"create table {table} ({listed})")
         connected.execute("create table files (place varchar, run varchar, cell varchar)")
@@ -135,7 +136,7 @@ def _add(
 
 def _insert(connected: "DuckDBPyConnection", table: str, rows: Iterable[tables.Row]) -> None:
     left = iter(rows)
-    row = f"({', '.join('?' * len(_TABLES[table]))})"
+    row = f"({', '.join('?' * len(TABLES[table]))})"
     while batch := list(islice(left, _ROWS_PER_INSERT)):
         places = ", ".join([row] * len(batch))
         connected.execute(f"insert into {table} values {places}", list(chain.from_iterable(batch)))

@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store.database import database
 
     folders = _folders(arguments)
-    with database(folders) as (connected, faults):
+    with database(folders, _records_in(arguments.sql)) as (connected, faults):
         for fault in faults:
             if arguments.run:
                 raise fault
@@ -98,6 +98,18 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
             hint="give the folder of the runs with --out",
         )
     return list({folder.path.resolve(): folder for folder in opened}.values())
+
+
+def _records_in(sql: str) -> tuple[str, ...]:
+    """The views of records that SQL may read; none where it names `cells` or `verdicts` alone.
+
+    To open and check their files takes most of the time of such a query.
+    """
+    from harness.store.database import RECORDS, TABLES
+
+    named = sql.lower()
+    others = any(table in named for table in TABLES) and not any(view in named for view in RECORDS)
+    return () if others else RECORDS
 
 
 def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:

@@ -168,6 +168,17 @@ def test_a_run_with_a_file_less_is_left_out_whole(capsys, made, tmp_path):
     assert "events.parquet: cannot be read" in said.err
 
 
+@pytest.mark.parametrize(("sql", "rows"), [("select a from Verdicts", 0), ("select 1 from cells", 6)])
+def test_figures_are_read_without_a_file_of_records(capsys, made, tmp_path, sql, rows):
+    """Ten thousand runs took minutes to open."""
+    run = copy_of(made, tmp_path)
+    for file in run.path.glob("cells/*/*.parquet"):
+        file.unlink()
+    assert len(query(capsys, sql, "--out", tmp_path)) >= rows
+    assert main(["query", f"{sql}, Events", "--out", str(tmp_path)]) == ExitCode.USAGE
+    assert "no run can be read" in capsys.readouterr().err
+
+
 def test_the_former_name_of_the_results_folder_is_taken_and_not_shown(capsys, made):
     assert query(capsys, "select count(*) as n from cells", "--results", made.path.parent) == [{"n": 6}]
     for command in ("query", "tune"):
