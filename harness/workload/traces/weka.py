@@ -47,11 +47,11 @@ class _Seen:
             low, high = (middle + 1, high) if ids[middle] in self._calls else (low, middle)
         before: list[int | str] = ["", *ids]
         if moved := list(map(self._before.get, ids[:low])) != before[:low]:
-            low = next(place for place in range(low) if self._before.get(ids[place]) != before[place])
+            low = next(index for index in range(low) if self._before.get(ids[index]) != before[index])
         like = self._calls[ids[low - 1]] if low else None
-        for place in range(low, len(ids)):
-            self._calls.setdefault(ids[place], call)
-            moved |= self._before.setdefault(ids[place], before[place]) != before[place]
+        for index in range(low, len(ids)):
+            self._calls.setdefault(ids[index], call)
+            moved |= self._before.setdefault(ids[index], before[index]) != before[index]
         tokens = min(low * size, call.input_tokens, like.input_tokens) if like else 0
         return Begins(like, tokens) if like else None, moved
 
