@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from harness.metrics.latency import by_arrival, values_ms
 from harness.metrics.view import RequestView
 from harness.model import METRICS
-from harness.records.layout import UNKNOWN, Records
+from harness.records.layout import UNKNOWN, Outcome, Records
 
 ANSWERS = 3
 DISTRIBUTED = {
@@ -26,7 +26,7 @@ class Samples:
     prompt_tokens: NDArray[np.int32]  # of the answers that reported them
     output_tokens: NDArray[np.int32]
     answers: tuple[str, ...]  # of the first measured requests that were answered
-    errors: Mapping[str, int]  # error text → how often
+    errors: Mapping[str, int]  # error text → how often; that a user hung up is none
 
 
 def take(records: Records) -> Samples:
@@ -36,7 +36,11 @@ def take(records: Records) -> Samples:
         prompt_tokens=_reported(view.answers["prompt_tokens"]),
         output_tokens=_reported(view.answers["output_tokens"]),
         answers=tuple(records.texts[index] for index in np.flatnonzero(view.answered)[:ANSWERS]),
-        errors=Counter(error for error in records.errors if error),
+        errors=Counter(
+            error
+            for error, outcome in zip(records.errors, records.requests["outcome"], strict=True)
+            if error and outcome != Outcome.ABANDONED
+        ),
     )
 
 
