@@ -7,6 +7,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.model import as_json
 from tests.bench.audit.gates import change_json
 from tests.factories import documents
 from tests.factories.runs import TWO, Shape, copy_of, edit_summary, make_run
@@ -87,6 +88,15 @@ def test_time_is_that_of_earlier_requests_and_starts_with_the_pause_between_them
     assert "1 cell, about 10 s of load, and 1 engine start, about 5 s with pauses" in planned(
         capsys, *CLOSED, "--repeats", "1"
     )
+
+
+def test_requests_that_were_hung_up_on_took_their_part_of_the_time(earlier, capsys):
+    cells = earlier.read_summary().cells
+    halves = ({**as_json(cell.requests), "ok": 16, "outcomes": {"ok": 16, "abandoned": 16}} for cell in cells)
+    pairs = zip(cells, halves, strict=True)
+    edit_summary(earlier, cells=[documents.changed(cell, requests=half) for cell, half in pairs])
+    (cell,) = document(capsys, *CLOSED, "--repeats", "1")["cells"]
+    assert cell["expected_s"] == pytest.approx(10.0)
 
 
 def test_a_server_that_runs_already_is_not_started(capsys):
