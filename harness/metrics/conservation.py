@@ -45,15 +45,13 @@ NO_SCHEDULE = "when requests were to leave is not known"
 
 
 def hint(law: Law, facts: CellFacts) -> str:
-    if law.law in _COUNTED.values() and known(facts.roles) is not None:
-        others = "" if counts_fewer(law) else "other clients used these engines meanwhile, or "
-        return (
-            f"{others}a role of --metrics-url is wrong: prompts are counted at prefill engines, answers at "
-            "decode engines"
-        )
-    if law.law in (_ENGINE, *_COUNTED.values()):
-        return "other clients used this engine meanwhile, or one of the two counts is wrong"
-    return "a record or a figure of this cell is wrong: measure it again, and report it"
+    if law.law not in (_ENGINE, *_COUNTED.values()):
+        return "a record or a figure of this cell is wrong: measure it again, and report it"
+    engine, cause = "this engine", "one of the two counts is wrong"
+    if law.law != _ENGINE and known(facts.roles) is not None:
+        engine, cause = "these engines", "a role of --metrics-url is wrong: prompts are counted at prefill "
+        cause += "engines, answers at decode engines"
+    return cause if counts_fewer(law) else f"other clients used {engine} meanwhile, or {cause}"
 
 
 def counts_fewer(law: Law) -> bool:
