@@ -29,6 +29,7 @@ from harness.report.wording import listing, plain
 from harness.verdicts.pairs import left_out_words
 
 GROWS = 1.1  # throughput that grows by less with more users is at its limit
+NAMED = 3  # backends of a doubt, if it is of all
 APART = 1.5  # ratio of users below which so little growth says nothing
 # Growth of throughput, as a share of the growth of users, above which it is not at its limit.
 IN_STEP = 0.5
@@ -231,7 +232,7 @@ def doubts(group: Group) -> Iterator[str]:
         if words := doubt(row):
             alike.setdefault(words, []).append(row.label)
     for words, names in alike.items():
-        yield f"{listing(names)}: {words}"
+        yield f"{_who(names, group)}: {words}"
 
 
 def doubts_by_count(group: Group) -> Iterator[str]:
@@ -245,4 +246,9 @@ def doubts_by_count(group: Group) -> Iterator[str]:
             names.append(row.label)
             together += reasons
     for count, (names, together) in alike.items():
-        yield plain(f"{listing(names)}: {count}: {', '.join(_codes(together))}")
+        yield plain(f"{_who(names, group)}: {count}: {', '.join(_codes(together))}")
+
+
+def _who(names: Sequence[str], group: Group) -> str:
+    """Names many backends together where they are all."""
+    return f"all {len(names)} backends" if len(group.rows) == len(names) > NAMED else listing(names)

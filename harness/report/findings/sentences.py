@@ -127,8 +127,9 @@ def _best(ranking: Order, best: Place, unit: str) -> Iterator[str]:
         ("not comparable", "Not comparable with {}."),
     ):
         others = [pair.other(best.label) for pair in pairs if pair.state == state]
+        every = len(others) == len(ranking.places) - 1 > IN_WORDS
         if others:
-            yield text.format(listing(others))
+            yield text.format(f"the other {len(others)}" if every else listing(others))
 
 
 def by_metric(summary: Summary, group: Group) -> dict[str, str]:

@@ -158,6 +158,16 @@ def test_engines_that_are_up_together_have_blocks_in_every_sentence(pairing, uni
     assert screen(made, 100, color=False).splitlines()[0].endswith(f"a, b and c, 2 {unit} each")
 
 
+def test_many_backends_are_counted_where_they_are_all():
+    cells = [cell(label, repeat=repeat, validity=MERGED) for label in "abcde" for repeat in range(2)]
+    pairs = [pair("a", other, "not enough runs") for other in "bcde"]
+    made = summary(*cells, comparison=pairs, verdict_rules=RULES)
+    (group,) = groups(made)
+    assert sentence(made, group).endswith("Not separated from the other 4 after 2 repeats.")
+    assert list(doubts(group)) == ["all 5 backends: 2 of 2 repeats SUSPECT: itl-merged (ITL alone)"]
+    assert list(doubts_by_count(group)) == list(doubts(group))
+
+
 def test_a_load_that_a_server_did_not_keep_up_with_is_named():
     """Of a single backend no verdict says so, and its cell may be VALID."""
     behind = {"state": "unstable", "state_why": "each second of sending adds 0.11 s to the answers"}
