@@ -150,7 +150,7 @@ class Server(Record, frozen=True, kw_only=True):
         UNSET
     )
     acceptance_rate: Annotated[
-        _RATE, doc("Share of the drafted tokens that were accepted, 0 to 1; null: no drafts.")
+        _RATE, doc("Share of the drafted tokens that were accepted, 0 to 1; null: no drafts, or not counted.")
     ] = UNSET
     histograms: Annotated[
         dict[str, dict[str, float | None]] | UnsetType,
