@@ -24,6 +24,11 @@ def as_json(fields: Fields) -> bytes:
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def as_ascii(value: object) -> bytes:
+    """JSON of what a server sent: UTF-8 has no half of a surrogate pair, which may be in it."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     name: str

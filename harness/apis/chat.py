@@ -1,9 +1,8 @@
 """OpenAI Chat Completions: `/v1/chat/completions`."""
 
-import json
 from collections.abc import Sequence
 
-from harness.apis.api import ANSWER, TOOL, Api, Fields, Message
+from harness.apis.api import ANSWER, TOOL, Api, Fields, Message, as_ascii
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -83,8 +82,8 @@ def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
         name, call = first_call(tool_calls)
         function = {"name": call["name"], "arguments": call["arguments"]}
         message["tool_calls"] = [{"id": name, "type": "function", "function": function}]
-        tool = b'{"role":"tool","tool_call_id":%b,' % json.dumps(name).encode()
-    return json.dumps(message, separators=(",", ":")).encode(), tool
+        tool = b'{"role":"tool","tool_call_id":%b,' % as_ascii(name)
+    return as_ascii(message), tool
 
 
 CHAT = Api(

@@ -3,11 +3,10 @@
 No engine here can be made to write an exact number of tokens through this API.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.apis.api import ANSWER, JSON, TOOL, Api, Fields, Message, Tool
+from harness.apis.api import ANSWER, JSON, TOOL, Api, Fields, Message, Tool, as_ascii
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -137,19 +136,15 @@ def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     the user's message. Anthropic refuses blank texts: an answer of reasoning alone becomes an ellipsis.
     """
     text = text if text.strip() or tool_calls else "…"
-    blocks = [_written({"type": "text", "text": text})] if text.strip() else []
+    blocks = [as_ascii({"type": "text", "text": text})] if text.strip() else []
     tool = b'{"role":"user","content":[{"type":"text","text":'
     if tool_calls:
         name, call = first_call(tool_calls)
-        known = _written(name), _written(call["name"]), call["arguments"].encode()
+        known = as_ascii(name), as_ascii(call["name"]), call["arguments"].encode()
         blocks.append(b'{"type":"tool_use","id":%b,"name":%b,"input":%b}' % known)
         tool = b'{"role":"user","content":[{"type":"tool_result","tool_use_id":%b,"content":'
-        tool %= _written(name)
+        tool %= as_ascii(name)
     return b'{"role":"assistant","content":[%b]}' % b",".join(blocks), tool
-
-
-def _written(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:

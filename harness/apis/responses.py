@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Message, Tool, as_json
+from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Message, Tool, as_ascii, as_json
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -143,14 +143,14 @@ def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
         name, call = first_call(tool_calls)
         fields = {"type": "function_call", "call_id": name, "name": call["name"]}
         items.append({**fields, "arguments": call["arguments"]})
-        tool = b'{"type":"function_call_output","call_id":%b,"output":' % json.dumps(name).encode()
-    return b",".join(json.dumps(item, separators=(",", ":")).encode() for item in items), tool
+        tool = b'{"type":"function_call_output","call_id":%b,"output":' % as_ascii(name)
+    return b",".join(map(as_ascii, items)), tool
 
 
 def _other_results(tool_calls: str) -> bytes:
     calls = json.loads(tool_calls)[1:] if tool_calls else []
     results = ({"type": "function_call_output", "call_id": call["id"], "output": ""} for call in calls)
-    return b"".join(as_json(result) + b"," for result in results)
+    return b"".join(as_ascii(result) + b"," for result in results)
 
 
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:

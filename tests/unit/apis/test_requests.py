@@ -201,6 +201,14 @@ def test_a_later_turn_carries_the_answer_before_it(api: Api) -> None:
     assert expected == said
 
 
+@pytest.mark.parametrize("api", [APIS[name] for name in TEXT_APIS], ids=TEXT_APIS)
+def test_half_of_a_surrogate_pair_is_sent_back_as_an_escape(api: Api) -> None:
+    """UTF-8 has none: it would end the load worker."""
+    calls = json.dumps([{"id": "\ud800", "name": "\ud800", "arguments": '{"a":"\ud800"}'}] * 2)
+    parts = *api.turn("\ud800", calls), api.other_results(calls)
+    assert b"\\ud800" in b"".join(parts)
+
+
 def test_an_answer_in_the_input_of_responses_has_all_required_keys() -> None:
     document = with_turns(APIS["responses"], "so", "", None)
     assert isinstance(document, dict)
