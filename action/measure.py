@@ -30,6 +30,7 @@ SIDES = ("base", "head")
 KEPT = ("dialect", "prefix_cache", "metrics")  # of an engine's definition: how to speak to it
 # Files by which a step changes those after it, and what speaks to GitHub's own services.
 WITHHELD = re.compile(r"GITHUB_(ENV|PATH|OUTPUT|STATE|STEP_SUMMARY)|ACTIONS_\w+")
+NO_ARTEFACT = re.compile(r'["<>|*?:\\/\r\n]')  # GitHub refuses such a name, after all was measured
 # Both sides are measured alternately on one runner: the floor is that inside one run.
 WITHIN_A_SESSION = ("--floor", "2")
 BENCH = (sys.executable, "-m", "harness")
@@ -66,6 +67,8 @@ def _check_choices() -> None:
         given = _input(name.replace("-", "_"), choices[0])
         if given not in choices:
             raise InputError(f"The input `{name}` is {' or '.join(choices)}, not '{given}'.")
+    if wrong := NO_ARTEFACT.search(_input("name")):
+        raise InputError(f"The input `name` is that of artefacts, which cannot have a '{wrong[0]}'.")
 
 
 def base_commit() -> str:

@@ -69,8 +69,12 @@ def main() -> int:
 
 def pull_request(event: dict[str, Any]) -> int:
     """Its number, from the event and the API: an artefact could name the pull request of another."""
-    if "pull_request" in event:
-        return int(event["pull_request"]["number"])
+    if about := event.get("pull_request"):
+        number = int(about["number"])
+        now = _ask("GET", f"{_repository()}/pulls/{number}")
+        if now["head"]["sha"] != about["head"]["sha"]:  # an earlier run may end last, or be run again
+            raise NothingError("its pull request has newer commits")
+        return number
     run = event.get("workflow_run") or {}
     if run.get("event") != "pull_request":
         raise NothingError("no pull request")
@@ -124,7 +128,8 @@ def _without_tags(lines: list[str]) -> Iterator[str]:
 
 def mark_of(name: str) -> str:
     """The comment's first line, by which the next run finds it; no name ends it early."""
-    return f"<!-- {re.sub(r'[^0-9A-Za-z_. ]', '_', name)} -->"
+    shown = re.sub(r"[^\w. ]", "_", name)
+    return f"<!-- {shown} -->"
 
 
 def publish(number: int, mark: str, text: str) -> str:

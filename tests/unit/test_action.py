@@ -198,6 +198,15 @@ def test_a_word_that_is_no_choice_opens_no_gate(tmp_path, monkeypatch, capsys, n
     assert "exit-code=2" in (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["gpu/small", "vllm: c8", "a\nb"])
+def test_a_name_that_no_artefact_can_have_is_refused_before_the_measurement(monkeypatch, name):
+    monkeypatch.setenv("BENCH_NAME", "vllm@a (8 GB)")
+    measure._check_choices()
+    monkeypatch.setenv("BENCH_NAME", name)
+    with pytest.raises(measure.InputError, match="`name` is that of artefacts"):
+        measure._check_choices()
+
+
 def test_sources_that_cannot_be_removed_change_no_result(event, tmp_path, monkeypatch):
     """Git removes no folder that is none of its worktrees."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary")
@@ -276,6 +285,13 @@ def test_every_input_reaches_the_step_that_reads_it():
     assert set(declared) == set(re.findall(r"inputs\.([a-z-]+)", action))
     for path in re.findall(r"\$GITHUB_ACTION_PATH/([\w./]+)", action):
         assert (ROOT / path).is_file()
+
+
+def test_a_job_that_is_run_again_replaces_what_it_left():
+    """A name is there once in a run of the workflow, whose later attempts fail to take it."""
+    uploads = ACTION.split("uses: actions/upload-artifact")[1:]
+    assert len(uploads) == 2
+    assert all("        overwrite: true\n" in step for step in uploads)
 
 
 # -- where the token is ------------------------------------------------------------------------------

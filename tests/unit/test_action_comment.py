@@ -14,6 +14,7 @@ from tests.unit.test_action import script
 
 comment = script("comment/comment")
 MARK = "<!-- one -->"
+PULL = {"number": 7, "head": {"sha": "abc"}}
 
 
 class Api(BaseHTTPRequestHandler):
@@ -29,6 +30,8 @@ class Api(BaseHTTPRequestHandler):
         if path.endswith("/pulls"):
             self.server.asked = asked
             return self._answer(self.server.pulls)
+        if path.endswith("/pulls/7"):
+            return self._answer({"head": {"sha": "abc"}})
         if path.endswith("/artifacts"):
             self.server.asked_artifacts = self.path
             return self._answer({"artifacts": self.server.artifacts})
@@ -84,7 +87,7 @@ def api(monkeypatch, tmp_path):
         server.pulls, server.written, server.leaked = [], [], None
         server.archive = zipped(comment_md="slow")
         server.event = tmp_path / "event.json"
-        server.event.write_text('{"pull_request": {"number": 7}}', encoding="utf-8")
+        server.event.write_text(json.dumps({"pull_request": PULL}), encoding="utf-8")
         often = {"poll_interval": 0.01}  # by default its end waits for half a second
         threading.Thread(target=server.serve_forever, kwargs=often, daemon=True).start()
         for name, value in {
@@ -133,6 +136,10 @@ def test_a_name_does_not_end_the_mark():
     assert comment.mark_of("a --> <b>@x") == "<!-- a ___ _b__x -->"
 
 
+def test_names_of_other_letters_have_comments_of_their_own():
+    assert comment.mark_of("速度") != comment.mark_of("容量")
+
+
 def test_a_token_that_may_not_write_is_a_warning(api, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_TOKEN", "of-a-fork")
     assert written(api, "slow") == []
@@ -179,6 +186,14 @@ def test_no_page_folds_the_note_away(api, page):
     assert open_folds(before.splitlines()) == 0
     assert "<details>" not in re.sub(r"(?m)^<details><summary>", "", before)
     assert len(body) < 65_536
+
+
+def test_a_run_of_an_earlier_commit_that_ends_last_changes_no_comment(api, capsys):
+    written(api, "of the newest commit")
+    api.event.write_text(json.dumps({"pull_request": {**PULL, "head": {"sha": "old"}}}), encoding="utf-8")
+    (body,) = written(api, "of an old one")
+    assert "of the newest commit" in body
+    assert capsys.readouterr().out.endswith("no comment: its pull request has newer commits\n")
 
 
 def test_a_push_gets_no_comment(api):
