@@ -10,6 +10,7 @@ from harness.records.layout import UNKNOWN, EventKind, Outcome, Records, with_te
 
 Floats = NDArray[np.float64]
 NS_PER_MS = 1e6
+_WITHOUT_CHOICES = ("responses", "messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +38,19 @@ class Answers:
     handshake: float  # median time of a TCP handshake of this cell, ms; 0 where none was timed
 
 
-def take(records: Records, handshake_ms: float | None) -> Answers | None:
-    """None where no measured request succeeded."""
+def take(records: Records, handshake_ms: float | None, api: str) -> Answers | None:
+    """None where no measured request succeeded. Where the events of an API have no choices, texts count."""
     rows = RequestView(records).measured_requests
     sent = rows[rows["sent_ns"] != UNKNOWN]
     good = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
     if not len(good):
         return None
     events = records.events
-    # Events that hold a choice: role-only and empty deltas, text, and the finish chunk. Older records
-    # hide those without text to which an engine added its usage.
-    choices = events[with_text(events) | (events["kind"] == EventKind.OTHER)]
-    texts = events[with_text(events)]
+    choices = texts = events[with_text(events)]
+    if api not in _WITHOUT_CHOICES:
+        # Role-only and empty deltas, text, and the finish chunk. Older records hide those without text to
+        # which an engine added its usage.
+        choices = events[with_text(events) | (events["kind"] == EventKind.OTHER)]
     prose = texts[texts["kind"] != EventKind.TOOL_CALL]
     first_prose, _ = _ends(prose, good["seq"], records.seq_count)
     first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)

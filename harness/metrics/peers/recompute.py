@@ -41,7 +41,7 @@ class View:
 
 def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict[str, View]:
     """One view per tool, of the measured requests; without figures if none succeeded."""
-    answers = take(records, facts.client.connect_ms.p50)
+    answers = take(records, facts.client.connect_ms.p50, facts.request.api)
     if answers is None:
         return {tool.name: View((), {}) for tool in tools}
     evidence = dict(_evidence(answers))

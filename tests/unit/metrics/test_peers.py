@@ -86,6 +86,15 @@ def test_sglang_reads_no_tool_calls():
     assert said("guidellm", made)[0]["TTFT", "mean"] == pytest.approx(100)
 
 
+@pytest.mark.parametrize("api", ["responses", "messages"])
+def test_events_without_text_are_no_chunks_with_a_choice_in_other_apis(api):
+    """vLLM's client of responses takes stamps of text alone."""
+    view = recompute([tool_named("vllm")], stream(), facts(request={"api": api}))["vllm"]
+    means = {figure.measure: figure.value for figure in view.figures if figure.statistic == "mean"}
+    assert means == pytest.approx({"TTFT": 104, "ITL": 20, "TPOT": 40 / 4, "E2E": 144})
+    assert "chunks without text" not in view.evidence
+
+
 def test_guidellm_never_interpolates():
     made = stream(count=4)
     made.requests["first_text_ns"] = np.array([110, 120, 130, 140]) * MS
