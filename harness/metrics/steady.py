@@ -195,6 +195,7 @@ def steady_state_of(cell: CellView) -> SteadyState:
         in_stretches=workload.in_stretches,
         cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
         spread_over_ns=facts.client.spread_over_ns,
+        kept_ns=cell.thinking_until_ns,
         turns=round(len(requested) / chats) if requested is not None and chats else 1,
     )
 
@@ -206,6 +207,7 @@ def steady_state(
     in_stretches: bool = False,
     cold_misses: bool = False,
     spread_over_ns: int = 0,
+    kept_ns: int = 0,
     turns: int = 1,
 ) -> SteadyState:
     """Describes the course only: every measured request stays in the figures.
@@ -215,9 +217,9 @@ def steady_state(
     cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
     `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
     `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured
-    request that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average;
-    later ones have longer prompts, and the chats of all slots begin together. Times are seconds from the
-    cell's t0.
+    request that was sent before met a smaller load, however little it shows. `kept_ns`: until then no slot is
+    empty. `turns`: of a chat, on average; later ones have longer prompts, and the chats of all slots begin
+    together. Times are seconds from the cell's t0.
     """
     requests = view.requests
     chosen = view.measured & (requests["sent_ns"] != UNKNOWN)
@@ -233,7 +235,7 @@ def steady_state(
     most = MOST_BATCHES
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
         most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
-    until = last_send if load.slots is None else _full_until_ns(requests, load.slots, last_send)
+    until = last_send if load.slots is None else _full_until_ns(requests, load.slots, last_send, kept_ns)
     judged = [_latency(view, load.slots, until, most)]
     if load.slots is not None:
         judged.append(_tokens(view.records, (begin, until), most))
@@ -293,12 +295,13 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
     return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
 
 
-def _full_until_ns(requests: Rows, slots: int, last_send_ns: int) -> int:
+def _full_until_ns(requests: Rows, slots: int, last_send_ns: int, kept_ns: int) -> int:
     """The last send of a closed loop, or the end before it that leaves a slot empty: its load worker has none
     left to send, while others go on or the users of its other slots think.
     """
     sent = requests[requests["sent_ns"] != UNKNOWN]
-    return min(last_send_ns, first_left_empty_ns(sent["end_ns"], sent["seq"], sent["worker"], slots))
+    ends = np.maximum(sent["end_ns"], kept_ns)
+    return min(last_send_ns, first_left_empty_ns(ends, sent["seq"], sent["worker"], slots))
 
 
 def _latency(view: RequestView, slots: int | None, until_ns: int, most: int) -> Course | None:

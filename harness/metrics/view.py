@@ -106,15 +106,30 @@ class CellView(RequestView):
         return RequestView(replace(self.records, requests=self.requests[:0], events=self.records.events[:0]))
 
     @cached_property
+    def close_ns(self) -> int | None:
+        """When a cell with a duration stops to send; None where something else ends it."""
+        minimum = self.facts.minimum
+        duration_s = None if minimum is None or self.facts.interrupted else minimum.duration_s
+        return None if duration_s is None else round(duration_s * 1e9)
+
+    @cached_property
+    def thinking_until_ns(self) -> int:
+        """Until when users who think keep their slots, in a cell with a duration; 0 in any other.
+
+        A window that ends where the first of them thinks past the end has too few long thoughts.
+        """
+        thinks = self.facts.load.think_time_s and self.requested and not self.requested.has_sessions()
+        return (self.close_ns or 0) if thinks and self.facts.unsent else 0
+
+    @cached_property
     def window(self) -> Window | None:
         """The stretch where the load is at its height; None if nothing measured was answered."""
         sessions = kept_ns = None
         if self.requested is not None:
-            planned, minimum = self.requested.sessions(), self.facts.minimum
-            duration_s = None if minimum is None or self.facts.interrupted else minimum.duration_s
-            close_ns = None if duration_s is None else round(duration_s * 1e9)
+            planned = self.requested.sessions()
             sessions = planned[self.requests["seq"]]
-            kept_ns = session_ends_ns(self.requests, planned, close_ns)
+            kept_ns = session_ends_ns(self.requests, planned, self.close_ns)
+            kept_ns = np.maximum(kept_ns, self.thinking_until_ns)
         spread_over_ns = self.facts.client.spread_over_ns
         return measured_window(self.timed.requests, self.slots, spread_over_ns, sessions, kept_ns)
 

@@ -105,6 +105,19 @@ def test_a_session_that_waits_past_the_end_keeps_its_slot_and_a_failed_one_does_
     assert CellView(made, told, asked).window.end_ns == end_ms * MS
 
 
+@pytest.mark.parametrize(
+    ("think_s", "unsent", "end_ms"), [(0.3, 8, 1000), (0.3, 0, 550), (0.0, 8, 550)], ids=str
+)
+def test_a_user_who_thinks_past_the_end_keeps_the_slot(think_s, unsent, end_ms):
+    """Of two users one thinks from 550 ms on past the end of a cell of one second, and asks no more."""
+    rows = [{"sent": 0, "texts": [100]}, {"sent": 0, "texts": [150]}, {"sent": 400, "texts": [500]},
+            {"sent": 450, "texts": [550]}, {"sent": 850, "texts": [950]}]  # fmt: skip
+    load = {"kind": "concurrency", "value": 2, "think_time_s": think_s}
+    told = facts(load=load, minimum__duration_s=1.0, unsent=unsent)
+    made = CellView(records(*rows), told, requested(*[("", {})] * (5 + unsent)))
+    assert made.window.end_ns == end_ms * MS
+
+
 def test_chats_of_one_turn_are_requests():
     requests, sessions = chats([1] * 32, 8)
     assert measured_window(requests, 8, sessions=sessions) == measured_window(requests, 8)
