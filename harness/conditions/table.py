@@ -34,8 +34,8 @@ def _think_time(cell: CellResult) -> str | None:
 
 
 def _abandonment(cell: CellResult) -> str | None:
-    users = known(cell.load.abandonment)
-    return None if users is None else f"{users.share:g} after {users.after_s:g} s"
+    nobody = None if cell.imported else "none"  # another tool may not say
+    return f"{users.share:g} after {users.after_s:g} s" if (users := known(cell.load.abandonment)) else nobody
 
 
 def _course(cell: CellResult) -> str | None:

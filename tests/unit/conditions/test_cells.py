@@ -86,6 +86,13 @@ def test_prompt_counts_that_a_failed_request_left_unknown_are_compared_where_bot
     assert "prompt-tokens" in codes(first, cell("b", rows=partly))
 
 
+def test_users_who_hang_up_are_another_load_than_none():
+    load = {"kind": "concurrency", "value": 4, "arrival": None}
+    some = cell("b", load | {"abandonment": {"share": 0.5, "after_s": 2.0}})
+    (entry,) = unequal([cell("a", load), some])
+    assert (entry.text, entry.matters) == ("users who hang up: none (a), 0.5 after 2 s (b)", True)
+
+
 def test_chats_of_which_the_first_failed_have_no_mean_to_compare():
     """The same chats, of which the first eight are the long ones."""
     lengths = [200] * 8 + [100] * 8
