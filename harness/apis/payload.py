@@ -30,6 +30,7 @@ class Payload(NamedTuple):
     ] = ()  # of an embeddings API one vector each, of a rerank API the scores
     answer_id: str = ""  # by which a later request may name this answer
     reasoning: str = ""  # ahead of the content in `text`, where one event holds both
+    repeats: bool = False  # the whole answer once more: news only where nothing of it came before
 
 
 class CallPart(NamedTuple):
@@ -110,6 +111,11 @@ def with_content(empty: Payload, text: list[str], reasoning: list[str], calls: l
         kind = EventKind.TOOL_CALL
     ahead = thought if answer else ""
     return empty._replace(kind=kind, text=answer or thought, calls=tuple(calls), reasoning=ahead)
+
+
+def without_content(payload: Payload) -> Payload:
+    usage = payload.prompt_tokens, payload.cached_tokens, payload.output_tokens, payload.reasoning_tokens
+    return payload._replace(kind=usage_kind(usage), text="", reasoning="", calls=())
 
 
 def string(value: object) -> str:

@@ -88,8 +88,8 @@ def read(document: Document) -> Payload:
     if kind == "keepalive":  # OpenAI's own, in long silences: no token without text
         return Payload(EventKind.COMMENT)
     if kind in _LAST:
-        return _ended(mapping(document.get("response")), document)._replace(ends=True)
-    return _whole(document) if document.get("object") == "response" else _NOTHING
+        return _whole(mapping(document.get("response")), document)._replace(ends=True, repeats=True)
+    return _whole(document, document) if document.get("object") == "response" else _NOTHING
 
 
 def _generated(kind: EventKind, document: Document) -> Payload:
@@ -102,7 +102,7 @@ def _call(index: int, item: dict[str, Any]) -> CallPart:
     return CallPart(index, name, string(item.get("name")), arguments(item.get("arguments")))
 
 
-def _ended(response: dict[str, Any], document: Document) -> Payload:
+def _ended(response: Document, document: Document) -> Payload:
     """Usage, and why it ended: `completed`, else the reason for being incomplete."""
     status = string(response.get("status"))
     if status == "failed" or response.get("error"):
@@ -116,8 +116,8 @@ def _ended(response: dict[str, Any], document: Document) -> Payload:
     return Payload(usage_kind(usage), "", reason or status, *usage, answer_id=name)
 
 
-def _whole(response: Document) -> Payload:
-    """An answer that is not streamed."""
+def _whole(response: Document, document: Document) -> Payload:
+    """An answer that is not streamed, or that the last event of a stream repeats."""
     text: list[str] = []
     reasoning: list[str] = []
     calls: list[CallPart] = []
@@ -129,7 +129,7 @@ def _whole(response: Document) -> Payload:
                 reasoning.append(string(item.get("content")) or string(item.get("summary")))
             case "function_call":
                 calls.append(_call(position, item))
-    ended = _ended(dict(response), response)
+    ended = _ended(response, document)
     return ended if ended.error else with_content(ended, text, reasoning, calls)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from harness.apis import CHAT, Api
-from harness.apis.payload import CallPart, Payload, read_json
+from harness.apis.payload import CallPart, Payload, read_json, without_content
 from harness.load.form import Form, Run, find_form
 from harness.records.layout import UNKNOWN, EventKind
 
@@ -54,6 +54,8 @@ class Parsed:
     _has_text: bool = False
 
     def add(self, payload: Payload, size: int) -> None:
+        if payload.repeats and self._has_text:
+            payload = without_content(payload)
         kind, text = payload.kind, payload.text
         called = "".join(map(self._add_call, payload.calls)) if payload.calls else ""
         if payload.reasoning:

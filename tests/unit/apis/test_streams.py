@@ -217,6 +217,21 @@ def test_the_ends_of_parallel_calls_at_one_place_add_no_call() -> None:
     assert [(call["id"], call["arguments"]) for call in calls] == [("c1", '{"c1":1}'), ("c2", '{"c2":1}')]
 
 
+def test_an_answer_that_the_last_event_alone_holds_is_read_and_one_that_came_is_not_repeated() -> None:
+    output = [
+        {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+        _item("done", arguments='{"a":1}')["item"],
+    ]
+    response = {"id": "r", "status": "completed", "output": output, "usage": {"output_tokens": 9}}
+    last: dict[str, object] = {"type": "response.completed", "response": response}
+    alone = read(RESPONSES, last)
+    assert (alone.text(), alone.finish_reason, alone.done) == ('Hilook{"a":1}', "completed", True)
+    assert json.loads(alone.tool_calls()) == [{"id": "c1", "name": "look", "arguments": '{"a":1}'}]
+    behind = read(RESPONSES, {"type": "response.output_text.delta", "delta": "Hi"}, last)
+    assert (behind.text(), behind.tool_calls(), behind.output_tokens) == ("Hi", "", 9)
+    assert list(behind.kinds) == [EventKind.TEXT, EventKind.USAGE]
+
+
 def test_a_tool_use_may_begin_with_its_whole_input() -> None:
     tool = {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}}
     start: dict[str, object] = {"type": "content_block_start", "index": 0, "content_block": tool}
