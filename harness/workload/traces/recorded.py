@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from harness.errors import SpecError
 from harness.model import CellFacts
-from harness.records.layout import UNKNOWN, Outcome, Phase
+from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Phase, Records
 from harness.records.request_table import PREVIOUS, Part, RequestTable
 from harness.store import RunFolder
 from harness.workload.traces.rows import BadRow, Row, Source, assemble
@@ -33,7 +33,7 @@ def read_recorded(path: Path) -> Trace:
     source = Source(str(run.cell_path(cell)), "run", sha256)
     if requested is not None and _all_chats(requested):
         skipped: Counter[str] = Counter()
-        columns = read_columns(_chats(records.requests, requested, skipped), skipped)
+        columns = read_columns(_chats(records, requested, skipped), skipped)
         return assemble_sessions(source, columns, skipped, Counter())
     rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
     return assemble(source, rows)
@@ -84,12 +84,12 @@ def _all_chats(requested: RequestTable) -> bool:
     return bool((numbers["session"] >= 0).all() and (numbers["turn"] > 0).any())
 
 
-def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counter[str]") -> Iterator[Thread]:
+def _chats(records: Records, requested: RequestTable, skipped: "Counter[str]") -> Iterator[Thread]:
     """Yields measured chats as sessions. A turn has the turn before it, the answer to that, and new text."""
     chats: dict[int, list[Call]] = {}
     openings: dict[Parts, Call] = {}
     carried: dict[int, int] = {}  # tokens of each chat that its next prompt has: no reasoning
-    for row in requests:
+    for row, thoughts in zip(records.requests, _reasoning_tokens(records), strict=True):
         seq, output = int(row["seq"]), int(row["output_tokens"])
         numbers = requested.numbers[seq]
         chat = int(numbers["session"])
@@ -103,7 +103,7 @@ def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counte
             skipped[NO_BEGINNING] += 1
             continue
         given, before = int(numbers["content_tokens"]) + carried.get(chat, 0), calls[-1] if calls else None
-        carried[chat] = given + max(output - max(int(row["reasoning_tokens"]), 0), 0)
+        carried[chat] = given + max(output - thoughts, 0)
         call = Call(
             int(row["intended_ns"]) / NS_PER_S,
             int(row["end_ns"]) / NS_PER_S,
@@ -118,6 +118,20 @@ def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counte
         for parts in range(len(requested.shared[seq])):
             openings.setdefault(requested.shared[seq][: parts + 1], call)
     yield from (Thread.of(list(calls)) for calls in chats.values() if calls)
+
+
+def _reasoning_tokens(records: Records) -> list[int]:
+    """Tokens of reasoning in each answer: as the server counts them, else by their part of the letters."""
+    rows, letters = records.requests, np.zeros((2, records.seq_count))
+    for block in records.event_blocks():
+        for row, kinds in zip(letters, ((EventKind.REASONING,), GENERATED), strict=True):
+            text = block[np.isin(block["kind"], kinds)]
+            row += np.bincount(text["seq"], text["text_chars"], minlength=records.seq_count)
+    reasoning, whole = letters[:, rows["seq"]]
+    counted = rows["reasoning_tokens"]
+    by_letters = np.rint(rows["output_tokens"] * reasoning / np.maximum(whole, 1))
+    tokens: list[int] = np.where(counted == UNKNOWN, by_letters, counted).astype(np.int64).tolist()
+    return tokens
 
 
 def _brings_a_result(requested: RequestTable, seq: int) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SpecError
-from harness.records.layout import Outcome, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import Expected, Part, RequestTable
 from harness.store import RunFolder
 from harness.workload.traces import clip, read_dataset, read_trace, window
@@ -349,12 +349,16 @@ def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
     }
 
 
-def test_reasoning_of_a_recorded_chat_is_not_in_its_next_turn(tmp_path):
+@pytest.mark.parametrize("counts", [True, False])
+def test_reasoning_of_a_recorded_chat_is_not_in_its_next_turn(tmp_path, counts):
+    """Where the server does not count it, its part of the letters tells."""
     folder = RunFolder.create(tmp_path, "x")
     rows = [((9, 20, 0, 7, turn, -1, -1), "", ()) for turn in range(2)]
     made = records(
         {"intended": 0, "texts": [5, 6, 7], "thoughts": 2}, {"intended": 9, "texts": [10, 11], "thoughts": 1}
     )
+    if not counts:
+        made.requests["reasoning_tokens"] = UNKNOWN
     file = folder.write_requested("c1-r0", RequestTable.of(rows, []))
     folder.write_cell(made, facts(workload__file=file))
     trace = read_trace(folder.path)
