@@ -39,6 +39,12 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     workload_sha256: Annotated[
         str | None, doc("SHA-256 of the first repeat's requests, before the engine's dialect.")
     ]
+    prompt_tokens_mean: Annotated[
+        float | UnsetType, doc("Mean tokens per prompt of requests without a hash; missing: not known.")
+    ] = UNSET
+    output_tokens_mean: Annotated[
+        float | UnsetType, doc("Mean tokens per answer of requests without a hash; missing: not known.")
+    ] = UNSET
     engine_version: Annotated[
         str | None, doc("Version by the engine or its package, or all that it had; null: not known.")
     ]

@@ -9,7 +9,9 @@ from operator import attrgetter
 import numpy as np
 
 from harness.conditions import TABLE, settings
+from harness.conditions.measured import MATTERS
 from harness.model import (
+    UNSET,
     CellResult,
     HistoryEntry,
     HistoryFigure,
@@ -18,6 +20,7 @@ from harness.model import (
     LoadPoint,
     Manifest,
     Summary,
+    UnsetType,
     as_json,
     better_of,
     known,
@@ -108,6 +111,8 @@ def _entry(
     cells = [cell for cell in summary.cells if (cell.label, cell.point) == key]
     host = manifest.host or HostFacts()
     failed, ended = failed_of(cells)
+    prompts = [tokens.mean for cell in cells if (tokens := cell.conditions.prompt_tokens)]
+    answers = [cell.conditions.output_tokens_mean for cell in cells]
     return HistoryEntry(
         run=summary.run,
         created_utc=manifest.created_utc,
@@ -120,6 +125,8 @@ def _entry(
         label=key[0],
         load=key[1],
         workload_sha256=work,
+        prompt_tokens_mean=UNSET if work else _mean(prompts),
+        output_tokens_mean=UNSET if work else _mean(answers),
         engine_version=", ".join(dict.fromkeys(filter(None, (cell.engine_version for cell in cells))))
         or None,
         conditions=dict(_conditions(manifest, cells)),
@@ -128,6 +135,11 @@ def _entry(
         ended=ended,
         metrics=metrics,
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | UnsetType:
+    there = [value for value in values if value is not None]
+    return sum(there) / len(there) if there else UNSET
 
 
 def _conditions(manifest: Manifest, cells: Sequence[CellResult]) -> Iterator[tuple[str, str]]:
@@ -229,7 +241,7 @@ class Change:
 
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
     """A series for each metric, backend, engine, load, machine, workload and conditions of the load, with its
-    runs in order of time. Those of a scripted server are apart.
+    runs in order of time. Those of a scripted server are apart, and files by the length of their requests.
     """
     by_figure: dict[tuple[object, ...], list[_Course]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
@@ -246,7 +258,8 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
 
 def same_course(first: HistoryEntry, second: HistoryEntry) -> bool:
     """Whether both are points of the same series."""
-    return _work(first) == _work(second) and known(first.conditions) == known(second.conditions)
+    alike = known(first.conditions) == known(second.conditions) and _is_as_long(second, [first])
+    return alike and _work(first) == _work(second)
 
 
 def _work(entry: HistoryEntry) -> tuple[object, ...]:
@@ -263,11 +276,22 @@ def _join(courses: list[_Course], entry: HistoryEntry, asked: Mapping[str, str])
     Earlier versions kept fewer conditions, or none.
     """
     for conditions, entries_of in courses:
-        if all(conditions.get(code, value) == value for code, value in asked.items()):
+        alike = all(conditions.get(code, value) == value for code, value in asked.items())
+        if alike and _is_as_long(entry, entries_of):
             conditions.update(asked)
             entries_of.append(entry)
             return
     courses.append((dict(asked), [entry]))
+
+
+def _is_as_long(entry: HistoryEntry, others: Iterable[HistoryEntry]) -> bool:
+    """Whether prompts and answers have as many tokens as the first of the others that knows theirs."""
+    for name in ("prompt_tokens_mean", "output_tokens_mean"):
+        if mine := known(getattr(entry, name)):
+            first = next(filter(None, (known(getattr(other, name)) for other in others)), mine)
+            if abs(mine - first) > MATTERS * min(mine, first):
+                return False
+    return True
 
 
 def _asked(entry: HistoryEntry, metric: str) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import compress
 
-from harness.model import HistoryEntry
+from harness.model import HistoryEntry, known
 from harness.model.measures import measure
-from harness.model.numbers import counted
+from harness.model.numbers import counted, short
 from harness.report.wording import listing, plain, version_words
 from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
@@ -40,16 +40,25 @@ def _facts(series: Series, known: Sequence[Set[str]], titles: Iterable[str]) -> 
     `known`: CPU instructions that all who share a name have, and those that any has. `titles`: conditions of
     the load that any has.
     """
-    host, work = series.entries[0].host, series.entries[0].workload_sha256
+    host = series.entries[0].host
     asked = series.conditions
     return [
         host.cpu or "CPU not known",
         "cores not known" if host.cpus_usable is None else counted(host.cpus_usable, "core"),
         "no GPU" if host.gpus is None else listing(host.gpus),
         _instructions(_features(series), known),
-        f"requests {work[:8]}" if work else "requests not known",
+        _requests(series.entries[0]),
         *(f"{title} {asked.get(title, 'not given')}" for title in titles),
     ]
+
+
+def _requests(entry: HistoryEntry) -> str:
+    """The hash of requests that bench sent; of those in a file the lengths."""
+    if entry.workload_sha256:
+        return f"requests {entry.workload_sha256[:8]}"
+    lengths = {"prompt": known(entry.prompt_tokens_mean), "answer": known(entry.output_tokens_mean)}
+    words = [f"{short(mean)} tokens per {what}" for what, mean in lengths.items() if mean is not None]
+    return listing(words) or "requests not known"
 
 
 def _instructions(features: Sequence[str] | None, known: Sequence[Set[str]]) -> str:

@@ -19,6 +19,7 @@ from harness.verdicts.history import (
     drifts,
     entries,
     not_kept,
+    same_course,
     series,
     stretches,
 )
@@ -162,6 +163,29 @@ def asked(number, metrics=(METRIC,), **conditions):
 def test_another_model_is_another_series():
     found = series([asked(0, model="llama-3.1-8b"), asked(1, model="llama-3.2-1b")])
     assert [one.conditions for one in found] == [{"model": "llama-3.1-8b"}, {"model": "llama-3.2-1b"}]
+
+
+def of_file(number, prompt, answer=16.0):
+    """A night of files, whose requests have no hash; None: of a version that kept no lengths."""
+    tokens = {"mean": prompt, "first": [], "sha256": None} if prompt else None
+    conditions = {"prompt_tokens": tokens, "output_tokens_mean": answer}
+    return night(number, 100.0, workload_sha256="", conditions=conditions)
+
+
+def test_files_of_longer_prompts_or_answers_are_another_series():
+    """They read as a step for the worse, and failed the gate of the night."""
+    lengths = [(16.0,), (16.5,), (64.0,), (16.0, 32.0), (None, None)]
+    nights = [entry for number, given in enumerate(lengths) for entry in of_file(number, *given)]
+    found = series(nights)
+    assert [[entry.run[-1] for entry in one.entries] for one in found] == [["0", "1", "4"], ["2"], ["3"]]
+    assert [name.partition(" (")[2] for name in series_words.names(found)] == [
+        "16 tokens per prompt and 16 tokens per answer)",
+        "64 tokens per prompt and 16 tokens per answer)",
+        "16 tokens per prompt and 32 tokens per answer)",
+    ]
+    assert [same_course(nights[0], other) for other in nights] == [True, True, False, False, True]
+    assert as_json(nights[0])["prompt_tokens_mean"] == 16.0
+    assert "prompt_tokens_mean" not in as_json(night(0, 100.0)[0])
 
 
 def test_another_engine_under_the_same_name_is_another_series():
