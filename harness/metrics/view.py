@@ -114,7 +114,7 @@ class CellView(RequestView):
 
     @cached_property
     def thinking_until_ns(self) -> int:
-        """Until when users who think keep their slots, in a cell with a duration; 0 in any other.
+        """The time until which users who think keep their slots, in a cell with a duration; 0 in any other.
 
         A window that ends where the first of them thinks past the end has too few long thoughts.
         """
