@@ -107,6 +107,14 @@ def test_a_page_that_cannot_be_written_is_known_before_the_night(night, tmp_path
     assert night.asked is None
 
 
+def test_a_page_is_appended_to_no_file_of_a_run(night, tmp_path, capsys):
+    for name in ("manifest.json", "checksums.json"):
+        (tmp_path / name).write_text("{}")
+    assert main(["nightly", "mine.toml", "--page", str(tmp_path / "table.md")]) == ExitCode.USAGE
+    assert "table.md: would be a file of the run" in capsys.readouterr().err
+    assert night.asked is None
+
+
 def test_pins_of_what_bench_installs_are_compared_with_what_is_out(night, tmp_path, capsys):
     """A version that the suite names, a server that runs, and a simulated engine have no pin."""
     night.behind = [("vllm", Pin("vllm", "0.32.0", "0.33.0")), ("llamacpp", Pin("llamacpp", "1", "1"))]
