@@ -166,11 +166,11 @@ def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
     """The limits of a gamma process: asymptotic for the gaps, Fisher's dispersion test for the counts (exact
     for Poisson)."""
     cv = burstiness**-0.5
-    margin = _Z * cv * math.sqrt((1 + cv**2) / (2 * count))
+    of_gaps = math.exp(_Z * math.sqrt((1 + cv**2) / (2 * count)))  # the logarithm is nearest to normal
     # Variance over mean of a renewal process's counts in bins of t arrivals: cv² + (1 - cv⁴) / 6t.
     index = cv**2 + (1 - cv**4) / (6 * _PER_BIN)
     low, high = dispersion_limits(count // _PER_BIN - 1, _Z)
-    return {"gap_cv": (max(cv - margin, 0.0), cv + margin), "dispersion": (index * low, index * high)}
+    return {"gap_cv": (cv / of_gaps, cv * of_gaps), "dispersion": (index * low, index * high)}
 
 
 def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
