@@ -118,17 +118,17 @@ class Course:
 
     def says(self, found: Found) -> str:
         last = len(self.values)
-        since = f"from {_seconds(self.starts_ns[found.shape.start])} s"
-        until = f" to {_seconds(self.starts_ns[found.shape.stop])} s" if found.shape.stop < last else " on"
-        verb = "changes by" if found.shape.sloped else "differs by"
-        size = f"{'-' if found.change < 0 else '+'}{percent_apart(abs(found.change), _limit(found.form))}%"
+        since = f"from second {_seconds(self.starts_ns[found.shape.start])}"
+        until = f" to {_seconds(self.starts_ns[found.shape.stop])}" if found.shape.stop < last else " on"
+        ways = ("rises", "falls") if found.shape.sloped else ("is higher", "is lower")
+        size = f"{percent_apart(abs(found.change), _limit(found.form))} %"
         whole = "" if self.logarithmic else " of the mean"
-        return f"{found.form}: {self.label} {verb} {size}{whole} {since}{until}"
+        return f"{found.form}: {self.label} {ways[found.change < 0]} by {size}{whole} {since}{until}"
 
 
 def _seconds(time_ns: int) -> str:
-    """Tenths, and two digits below one second: a short cell is over within tenths."""
-    return f"{time_ns / 1e9:.1f}" if time_ns >= 1e9 else f"{time_ns / 1e9:.2g}"
+    """Tenths; below one second two digits, as far as milliseconds: a short cell is over within tenths."""
+    return f"{time_ns / 1e9:.1f}" if time_ns >= 1e9 else f"{round(time_ns / 1e9, 3):.2g}"
 
 
 def _limit(form: Form) -> float:
