@@ -118,7 +118,7 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     hint, needed = cell.more(measured.requests_needed)
     yield Violation(
         f"{counted(measured.answers, 'answer')} in {apart(measured.seconds, measured.min_seconds, 1)[0]} s",
-        f"{counted(measured.min_answers, 'answer')} in {measured.min_seconds:g} s",
+        f"{counted(measured.min_answers, 'answer')} and {measured.min_seconds:g} s",
         hint,
         requests_needed=needed,
     )

@@ -142,7 +142,7 @@ def test_a_late_reader_is_held_to_the_gaps_between_events(tokens, late_ms, found
         ({"client__clock_step_ms": 0.1004}, ("0.1004 ms", "0.1 ms")),
         ({"client__suspended_ms": 1.2}, ("0.0012 s", "1 ms")),
         ({"client__send_lag_ms": lag(5.04), "load": OPEN}, ("p99 5.04 ms", "5.00 ms")),
-        ({"minimum": {"seconds": 0.1, "answers": 1}}, ("10 answers in 0.097 s", "1 answer in 0.1 s")),
+        ({"minimum": {"seconds": 0.1, "answers": 1}}, ("10 answers in 0.097 s", "1 answer and 0.1 s")),
         (
             {"client__loop_lag_ms": lag(0.504), "client__merged_share": 0.05, "client__tick_ms": 0.0},
             (

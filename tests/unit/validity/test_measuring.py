@@ -77,10 +77,10 @@ def test_a_thousand_streams_are_not_invalid_for_a_late_send_alone():
 def test_too_short_names_what_would_do():
     made = loop(0, 100)
     found = reasons(made, minimum={"seconds": 0.0, "answers": 50})["too-short"]
-    assert (found.measured, found.limit) == ("20 answers in 2.0 s", "50 answers in 0 s")
+    assert (found.measured, found.limit) == ("20 answers in 2.0 s", "50 answers and 0 s")
     assert found.hint == "measure longer: --requests 50"
     found = reasons(made, minimum={"seconds": 10.0, "answers": 1})["too-short"]
-    assert (found.limit, found.hint) == ("1 answer in 10 s", "measure longer: --requests 100")
+    assert (found.limit, found.hint) == ("1 answer and 10 s", "measure longer: --requests 100")
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 
@@ -171,7 +171,7 @@ def test_times_that_vary_need_waves():
 def test_a_run_that_declares_nothing_is_judged_by_the_defaults():
     about = facts(workload__exact_output=False, minimum=None)
     found = judge(Evidence(RequestView(loop(0, 100)), about)).reasons
-    assert [reason.limit for reason in found] == ["100 answers in 10 s"]
+    assert [reason.limit for reason in found] == ["100 answers and 10 s"]
 
 
 def six_at_first(first_tokens=None, letters=18):
