@@ -37,15 +37,18 @@ def _limit_words(limit: float, digits: int, lower: float | None) -> str:
 
 
 def span_words(ratio: Interval, digits: int = 1) -> str:
-    """`9.1 % lower (10.2 % lower to 8.0 % lower)` for a against b."""
-    low, middle, high = (_change(end, digits) for end in ratio)
+    """`9.1 % lower (10.2 % lower to 8.0 % lower)` for a against b; from a doubling on all three in times."""
+    low, middle, high = (_change(end, digits, times=ratio.estimate >= 2) for end in ratio)
     return f"{middle} ({low} to {high})"
 
 
-def _change(ratio: float, digits: int) -> str:
-    """Zeros at its end stay, so that the ends of an interval have as many digits as its middle."""
-    if ratio >= 2:
-        return f"{number(ratio)} times"
+def _change(ratio: float, digits: int, *, times: bool = False) -> str:
+    """Zeros at its end stay, so that the ends of an interval have as many digits as its middle.
+
+    In `times` an end below 2 is as exact as its percentage, which reads as no limit that it is not.
+    """
+    if times:
+        return f"{number(ratio) if ratio >= 2 else fixed(ratio, digits + 2)} times"
     return f"{100 * abs(ratio - 1):.{digits}f} % {'lower' if ratio < 1 else 'higher'}"
 
 

@@ -316,7 +316,8 @@ class _Test:
             return f"not beyond {floor_words}{why}; {advice}"
         if 1 / (1 + same) <= span.low and span.high <= 1 + same:
             return f"within {margin} by itself, but {family}"
-        return f"neither beyond {floor_words} nor within {margin}{self._unequal}; {advice}"
+        beyond = "" if floor_words == margin else f" {floor_words}"
+        return f"neither beyond{beyond} nor within {margin}{self._unequal}; {advice}"
 
     @property
     def _unequal(self) -> str:

@@ -78,7 +78,8 @@ def test_of_a_rate_more_is_better():
     [
         ((0.9, 0.95, 1.25), "5.0 % lower (10.0 % lower to 25.0 % higher)"),
         ((0.42, 0.431, 0.442), "56.9 % lower (58.0 % lower to 55.8 % lower)"),
-        ((1.0, 1.5, 2.0), "50.0 % higher (0.0 % higher to 2.00 times)"),
+        ((1.0, 1.5, 2.0), "50.0 % higher (0.0 % higher to 100.0 % higher)"),
+        ((0.9, 2.1, 4.0), "2.10 times (0.900 times to 4.00 times)"),
         ((999.7, 2990.2, 12345.6), "2990 times (1000 times to 12346 times)"),
     ],
 )
@@ -97,6 +98,7 @@ def test_ratios_in_words(ratio, words):
         ((0.952, 1.0, 1.07), 0.05, ("0.0 % higher (4.8 % lower to 7.0 % higher)", "5 %")),
         ((0.75, 0.8, 0.85), 0.3, ("20.0 % lower (25.0 % lower to 15.0 % lower)", "30 % (23.1 % lower)")),
         ((1.0208, 1.03, 1.04), 0.0206, ("3.00 % higher (2.08 % higher to 4.00 % higher)", "2.06 %")),
+        ((1.0204, 2.0, 4.0), 0.02, ("2.00 times (1.0204 times to 4.00 times)", "2 %")),
         ((1.05, 1.06, 1.07), 0.02, ("6.0 % higher (5.0 % higher to 7.0 % higher)", "2 %")),
     ],
 )
@@ -131,6 +133,10 @@ def test_an_undecided_decrease_does_not_read_as_within_the_margin():
     one = judged(cells("a", 97, noise=5 * NOISE), cells("b", 100, noise=-5 * NOISE))
     assert 0.95 < one.ratio.low < 1 / 1.05
     assert "neither beyond 2 % nor within 5 % (4.8 % lower)" in one.why
+    alike = judged(
+        cells("a", 97, noise=5 * NOISE), cells("b", 100, noise=-5 * NOISE), replace(ONE, floor=0.05)
+    )
+    assert ": neither beyond nor within 5 % (4.8 % lower); about" in alike.why
 
 
 def test_an_undecided_end_never_reads_as_the_limit_that_it_exceeds():
