@@ -136,7 +136,7 @@ def _pair_cell(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
 
 
 def _verdict(finding: ComparedFigure | None) -> Html:
-    """`slower 1.33× (1.30 to 1.36)`; if undecided, the change and its interval."""
+    """`slower 1.33× (1.30 to 1.36)`; if undecided, the change and its interval; if not comparable, why."""
     if finding is None:
         return Html("")
     words = {"not enough runs": "undecided"}.get(finding.verdict, finding.verdict)
@@ -146,6 +146,8 @@ def _verdict(finding: ComparedFigure | None) -> Html:
 
 
 def _range(finding: ComparedFigure) -> str:
+    if finding.verdict == "not comparable":
+        return ""
     if finding.ratio and finding.undecided:
         low, middle, high = changes(finding.ratio)
         return f"{middle} ({low} to {high})"

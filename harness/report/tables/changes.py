@@ -30,7 +30,9 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
     after, before = figure.values
     new, old = (NOT_KNOWN if value is None else shown.figure(value) for value in figure.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
-    if figure.ratio:
+    if figure.verdict == "not comparable":
+        pass
+    elif figure.ratio:
         low, middle, high = changes(figure.ratio)
         interval = f"{low} to {high}"
     elif after and before and min(after, before) > 0:

@@ -9,7 +9,7 @@ from harness.report.html.several import page
 from harness.verdicts.baseline import compare_runs
 from tests.factories.documents import changed
 from tests.factories.summaries import summary
-from tests.unit.verdicts.test_baseline import run
+from tests.unit.verdicts.test_baseline import load, run
 from tests.unit.verdicts.test_pairs import cells
 
 
@@ -36,6 +36,19 @@ def test_what_an_older_run_lacks_is_not_counted_for_the_newest():
     assert "missing: tgi: not in this run" in made
     fewer = [runs[0], runs[2], drawn("last", 23, cells("vllm", 100))]
     assert "<li>1 measurement missing.</li>" in page(fewer, compare_runs(fewer))
+
+
+def test_what_is_not_comparable_has_its_reason_and_no_ratio():
+    """Answers of other lengths: their whole times are not compared."""
+    runs = [
+        drawn(name, day, cells("vllm", p50, conditions={"output_tokens_mean": mean}, load=load(1)))
+        for name, day, p50, mean in (("base", 20, 100, 32.0), ("new", 22, 200, 16.0))
+    ]
+    made = page(runs, compare_runs(runs)).replace("\N{NO-BREAK SPACE}", " ")
+    refused = [part.partition("</td>")[0] for part in made.split(">not comparable</span>")[1:]]
+    assert refused
+    assert all("tokens per answer: 16.0 (the new one)" in part and "×" not in part for part in refused)
+    assert "<td>n/a</td><td>n/a</td><td>not comparable</td>" in made
 
 
 def test_an_engine_that_changed_has_every_version_in_the_list_of_runs():
