@@ -32,6 +32,13 @@ def test_backends_are_never_started_or_alone_only_where_the_run_says_so(labels, 
     assert told.removesuffix("</section>") == f"<p>{said}</p>"
 
 
+def test_one_backend_whose_own_cells_differ_is_not_called_equal():
+    differs = {"code": "power", "labels": ["a"], "text": "power limit: 300 W | 400 W", "matters": False}
+    page = unequal(Source(summary(cell("a"), unequal=[differs]), None, {}, (), (), {}, {}, ()))
+    assert "300 W | 400 W" in page
+    assert ALONE not in page
+
+
 def test_a_list_of_sentences_does_not_read_as_one():
     assert leaf(["a is b", "c is d"]) == "a is b; c is d"
     assert leaf(["serve", "--model", "a b"]) == "serve --model a b"
