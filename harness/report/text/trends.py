@@ -11,6 +11,7 @@ from harness.verdicts.history import Drift, Series
 
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
+EXPLAINED = "Each value is the geometric mean of a run's repeats; a run's own tables have their median."
 LEAST_SPAN = 0.1  # of the highest value: noise of a per cent would look like a step
 
 
@@ -19,6 +20,7 @@ def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | N
     texts = names(series)
     longest = max(map(len, texts), default=0)
     lines = [*(_line(name.ljust(longest), figure) for name, figure in zip(texts, series, strict=True)), ""]
+    lines += [EXPLAINED] if series else []
     lines += conclusion(series, drifts)
     if columns is not None:
         lines = [part for line in lines for part in wrap(line, columns, subsequent_indent="  ") or [""]]
@@ -32,6 +34,7 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
     )
     rows = map(markdown_row, cells)
     lines = [f"**{markdown_escaped(line)}**\n" for line in conclusion(series, drifts)]  # paragraphs
+    lines += [f"{EXPLAINED}\n"] if series else []
     return "\n".join([*lines, "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
 
 

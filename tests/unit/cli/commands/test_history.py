@@ -107,7 +107,7 @@ def test_figures_of_a_scripted_server_are_marked(tmp_path, capsys, monkeypatch):
         night = [replace(entry(number, "vllm", **{"ttft_ms.p50": value}), simulated=True)]
         append_history(history_path(tmp_path), night)
     history(tmp_path)
-    line, _, drift = capsys.readouterr().out.splitlines()
+    line, _, _means, drift = capsys.readouterr().out.splitlines()
     assert line.startswith("SIMULATED chat vllm c4 TTFT p50  ")
     assert drift.startswith("SIMULATED chat vllm c4 TTFT p50: 50.0 % worse")
     history(tmp_path, "--markdown")

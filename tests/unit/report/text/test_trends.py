@@ -18,7 +18,8 @@ def printed(made):
 def test_nothing_is_judged_before_two_levels_can_be_seen():
     (*_, last) = printed(history([100.0] * 3 + [150.0] * 2))
     assert last == "Nothing can be judged: the longest series has 5 runs, and two levels need 6."
-    (*_, last) = printed(history([100.0] * 6))
+    (*_, means, last) = printed(history([100.0] * 6))
+    assert means.startswith("Each value is the geometric mean of a run's repeats; ")
     assert last == "No figure is at a worse level than its best."
     (*_, last) = printed([*history([100.0] * 6), *night(7, 100.0, host=OTHER)])
     assert last == "No figure is at a worse level than its best; 1 of 2 have too few runs to be judged."
@@ -52,6 +53,7 @@ def test_series_of_one_name_say_what_differs(mine, other, words):
     ]
     table = trends.markdown(series(made), drifts(series(made)))
     assert all(f"| chat vllm c4 TTFT p50 ({word}) |" in table for word in words)
+    assert "Each value is the geometric mean of a run's repeats" in table
 
 
 def test_what_became_worse_is_named_as_its_series_is():
@@ -81,10 +83,10 @@ def test_each_figure_that_became_worse_is_a_paragraph_of_markdown():
     """Lines next to each other would run into one."""
     nights = enumerate([100.0] * 3 + [150.0] * 3)
     made = [one for number, p50 in nights for host in (HOST, OTHER) for one in night(number, p50, host=host)]
-    first, second, table = trends.markdown(series(made), drifts(series(made))).split("\n\n")
+    first, second, means, table = trends.markdown(series(made), drifts(series(made))).split("\n\n")
     assert first.startswith(r"**chat vllm c4 TTFT p50 (EPYC): 50.0 % worse")
     assert second.startswith(r"**chat vllm c4 TTFT p50 (Xeon): 50.0 % worse")
-    assert table.startswith("| figure |")
+    assert (means, table[:10]) == (trends.EXPLAINED, "| figure |")
 
 
 def test_one_name_has_nothing_in_brackets():
