@@ -160,23 +160,22 @@ def _spoiled(capacity: Capacity) -> Iterator[str]:
 
 
 def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
-    """`vllm carries 15 requests/s (95 % interval 14 to 16) within TTFT p95 2 s: about 450 users who send one
-    every 30 s.`
+    """`Within TTFT p95 ≤ 2000 ms, vllm serves about 450 users who send a request every 30 s.`
 
     None without an answer, and for a closed loop, whose users wait for their answers.
     """
-    low, value, high = capacity.interval
+    _, value, high = capacity.interval
     if capacity.kind != "rate" or value is None or not limits:
         return None
-    span = " or more" if high is None or any(_spoiled(capacity)) else f" ({_span(low, high)})"
+    more = " or more" if high is None or any(_spoiled(capacity)) else ""
     within = " and ".join(
-        f"{METRICS[limit.metric].short} {limit.share} {as_given(limit.limit_ms / 1000)} s" for limit in limits
+        f"{METRICS[limit.metric].short} {limit.share} ≤ {as_given(limit.limit_ms)} ms" for limit in limits
     )
     count = float(f"{value * USER_EVERY_S:.2g}")
     users = f"{count:,.0f}" if count >= 10 else short(count, 2)
-    send = "user who sends" if count == 1 else "users who send"
-    carries = f"{capacity.label} carries {as_given(value)} requests/s{span}"
-    return f"{carries} within {within}: about {users} {send} one every {USER_EVERY_S} s."
+    noun, send = ("user", "sends") if count == 1 else ("users", "send")
+    serves = f"{capacity.label} serves about {users} {noun}{more} who {send} a request"
+    return f"Within {within}, {serves} every {USER_EVERY_S} s."
 
 
 def _answer_words(capacity: Capacity, unit: str) -> str:

@@ -351,11 +351,11 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     (limit,) = cell(within=1.0).slo.limits
     (found,) = capacity(three(14.2, 15.0, 15.0), 3)
     assert sentence(found, [limit]) == (
-        "vllm carries 12.8 requests/s (95 % interval 11.6 to 15.5) within E2E p95 0.5 s: "
-        "about 380 users who send one every 30 s."
+        "Within E2E p95 ≤ 500 ms, vllm serves about 380 users who send a request every 30 s."
     )
-    assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]).startswith(
-        "vllm carries 15 requests/s or more within"
+    assert words(found).startswith("vllm: 12.8 requests/s keep the limits (95 % interval 11.6 to 15.5; ")
+    assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]) == (
+        "Within E2E p95 ≤ 500 ms, vllm serves about 450 users or more who send a request every 30 s."
     )
     for rate, users in (
         (0.012, "0.36 users who send"),
@@ -363,10 +363,11 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
         (0.15, "4.5 users who send"),
     ):
         slow = sentence(changed(found, interval=(rate, rate, 2 * rate)), [limit])
-        assert slow.endswith(f": about {users} one every 30 s.")
+        assert slow.endswith(f" vllm serves about {users} a request every 30 s.")
     assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
     below = changed(found, interval=(None, 15.0, 16.0))
-    assert " (95 % interval up to 16) within" in sentence(below, [limit])
+    assert "15 requests/s keep the limits (95 % interval up to 16; " in words(below)
+    assert sentence(below, [limit]).endswith(" vllm serves about 450 users who send a request every 30 s.")
     assert sentence(changed(found, interval=(None, None, 16.0)), [limit]) is None
 
 
@@ -380,7 +381,7 @@ def test_an_answer_that_the_client_or_the_machine_brought_down_may_be_higher(cod
     assert words(found).endswith(higher) is not own
     assert [tried.value for tried in found.tested if tried.spoiled] == ([] if own else [16])
     limit = Limit(metric="ttft_ms", share="p95", limit_ms=2000.0, within=1.0, met=True)
-    assert (" requests/s or more within" in sentence(found, [limit])) is not own
+    assert (" users or more who send" in sentence(found, [limit])) is not own
     below = only([cell(10), cell(20), long(12, True, **served(12)), long(14, False, search=2), spoiled])
     assert "may be higher" not in words(below), "the server itself fails at 14"
     known = only([cell(10), cell(20), long(12, True, **served(12)), spoiled, long(16, False, search=2)])
@@ -477,7 +478,7 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
     limit = made(Limit, metric="ttft_ms", share="p95", limit_ms=1_200_000.0)
     rates = structs.replace(loop, kind="rate", interval=Interval(1190.0, 1230.0, 1290.0))
     assert sentence(rates, [limit]).startswith(
-        "vllm carries 1230 requests/s (95 % interval 1190 to 1290) within TTFT p95 1200 s: about 37,000 users"
+        "Within TTFT p95 ≤ 1200000 ms, vllm serves about 37,000 users who"
     )
 
 
@@ -493,6 +494,7 @@ def test_loads_that_were_not_left_behind_are_told_as_such():
     lowest = only([cell(1, within=0.5), long(1, False, of=1)], searches=1)
     assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50 % within")
 
+    assert words(rates).startswith("vllm: 1230 requests/s keep the limits (95 % interval 1190 to 1290; ")
 
 @pytest.mark.parametrize(
     ("within", "interval"), [(0.97, (64, 64, None)), (0.955, (57.1, 59.9, 74.6)), (0.951, (55.6, 58.9, 73.8))]
@@ -676,7 +678,7 @@ def test_the_sentence_names_every_limit_and_needs_one():
         made(Limit, metric="ttft_ms", share="p50", limit_ms=100.0),
         made(Limit, metric="e2e_ms", share="max", limit_ms=2500.0),
     ]
-    assert " within TTFT p50 0.1 s and E2E max 2.5 s: about " in sentence(found, limits)
+    assert "Within TTFT p50 ≤ 100 ms and E2E max ≤ 2500 ms, vllm serves about " in sentence(found, limits)
     assert sentence(found, []) is None
 
 
