@@ -76,6 +76,8 @@ class Run(Lives):
         steps = stopping.steps(self._remaining, self.look) if self.prepared.looks else None
         for blocks in steps or [self._remaining(self.prepared.plan)]:
             for lives in together(blocks):
+                if all(block.cells and not any(self._wanted(block)) for block in lives):
+                    continue  # a search that ended before its last start
                 if begun:
                     self._cool_down(lives[0])
                 begun = True

@@ -8,9 +8,11 @@ from typing import NamedTuple
 from harness.model import CellResult
 from harness.plan import Block, Cell, ProbeSizes, long_probe
 from harness.verdicts.crossing import Bracket, bracket, crossing
-from harness.verdicts.slo_check import time_in_system_s
+from harness.verdicts.slo_check import is_spoiled, time_in_system_s
 
 BRACKET = 1.25  # ratio of the loads that short probes leave to the long ones
+UNKEPT = 0.05  # probability that the capacity is below the load that follows two failed long probes
+HOPELESS = 0.99  # probability that the capacity is below the lowest load, which ends a search there
 MOST_LONG = 5  # long probes of a search over all its starts, if it has no more starts
 
 
@@ -23,8 +25,9 @@ def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[
     """The next load to try in this start of the engine; None at its end.
 
     `tried`: the probes so far, of all starts. Short ones double the load from the lowest until one fails, and
-    halve what lies between. Long ones go to the load at which the capacity is as likely above as below: one
-    in each start, and more in the last one while the estimate is wide.
+    halve what lies between. Long ones go to the load at which the capacity is as likely above as below, and
+    to a lower one after two while none has kept the limits. There is one in each start, and more in the last
+    one while the answer is far below the estimate. A search ends where it surely fails at the lowest load.
     """
     short = [cell for cell in tried if cell.repeat < starts]
     long = [cell for cell in tried if cell.repeat >= starts]
@@ -32,14 +35,16 @@ def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[
     if (not long or left.failed is None) and (index := _next_short(loads, left)) is not None:
         return Next(index, False)
     found = crossing(short, long)
+    if long and found.quantile(HOPELESS) <= loads[0] and not any(map(is_spoiled, long)):
+        return None
     inside = found.quantile(0.9) > loads[0] and found.quantile(0.5) < loads[-1]
     more = start == starts - 1 and inside and not found.narrow and len(long) < max(MOST_LONG, starts)
     if len(long) > start and not more:
         return None
     here = {cell.load.value for cell in long if cell.repeat % starts == start}
-    middle = math.log(found.quantile(0.5))
+    wanted = math.log(found.quantile(0.5 if left.sure or len(long) < 2 else UNKEPT))
     free = [index for index, load in enumerate(loads) if load not in here]
-    nearest = min(free, key=lambda index: abs(math.log(loads[index]) - middle), default=None)
+    nearest = min(free, key=lambda index: abs(math.log(loads[index]) - wanted), default=None)
     return None if nearest is None else Next(nearest, True)
 
 

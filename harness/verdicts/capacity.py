@@ -68,14 +68,18 @@ def _kept(long: Sequence[CellResult]) -> float | None:
 def _answer(
     short: Sequence[CellResult], long: Sequence[CellResult]
 ) -> tuple[float | None, float | None, float | None]:
-    """Low end, answer and high end, which is unknown where the highest load tried surely keeps the limits."""
+    """Low end, answer and high end, which is unknown where the highest load tried surely keeps the limits.
+
+    The first two are unknown where no long probe kept them: short ones do so by chance.
+    """
     if not long:
         return None, None, None
     loads, found = sorted(cell.load.value for cell in (*short, *long)), crossing(short, long)
     if _kept(long) == loads[-1] <= found.quantile(1 - SURE):
         return loads[-1], loads[-1], None
+    kept = any(map(kept_limits, long))  # else how slowly the share grows below what was tried is not known
     ends = [found.quantile(share) for share in ((1 - INTERVAL) / 2, 1 - SURE, (1 + INTERVAL) / 2)]
-    low, value = (_with_reserve(end, found, long) if end >= loads[0] else None for end in ends[:2])
+    low, value = (_with_reserve(end, found, long) if kept and end >= loads[0] else None for end in ends[:2])
     return low, value, math.floor(ends[2]) + 1 if found.whole else _rounded((1 + RESERVE) * ends[2])
 
 
@@ -192,6 +196,8 @@ def _answer_words(capacity: Capacity, unit: str) -> str:
         return "not decided: nothing was measured"
     lowest = capacity.tested[0]
     load, why = f"{as_given(lowest.value)} {unit}, the lowest load tried", lowest.why and f": {lowest.why}"
+    if high is not None and lowest.kept == lowest.runs and not any(capacity.kept_by_search or ()):
+        return f"not decided: no long probe kept the limits ({_span(low, high)}; {effort})"
     reserve = RESERVE if capacity.kind == "rate" else 0.0
     if high is not None and high > (1 + reserve) * lowest.value:
         return f"not sure of {load} ({_span(low, high)}; {effort}){why or ''}"

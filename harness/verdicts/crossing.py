@@ -19,7 +19,7 @@ AS_ONE = {"rate": 12.0, "concurrency": 2.0}
 BELOW, ABOVE = 0.8, 1.15
 # A load so many times the rate at which requests leave is surely too much; that rate is known within a share.
 OVERLOADED, LEFT = 1.5, 1.03
-NARROW = 1.1  # ratio of the ends of an estimate (10 and 90 %) that needs no more probes
+NARROW = 1.05  # ratio of an estimate to its end at 10 % that needs no more probes
 MOST_BEYOND = 0.05  # target of a limit that no request may miss: a miss counts as if all had
 
 
@@ -78,8 +78,10 @@ class Crossing:
 
     @property
     def narrow(self) -> bool:
-        low, high = self.quantile(0.1), self.quantile(0.9)
-        return math.floor(low) == math.floor(high) if self.whole else high <= NARROW * low
+        low = self.quantile(0.1)
+        if self.whole:
+            return math.floor(low) == math.floor(self.quantile(0.9))
+        return self.quantile(0.5) <= NARROW * low
 
 
 def crossing(short: Sequence[CellResult], long: Sequence[CellResult]) -> Crossing:

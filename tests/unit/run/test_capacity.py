@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import islice, pairwise
+from types import SimpleNamespace
 
 import pytest
 from msgspec import structs
@@ -70,11 +71,27 @@ def test_every_limit_is_found_in_few_probes(limit):
     assert 0.87 * capacity <= low <= value <= capacity <= high <= 1.14 * capacity
 
 
-def test_where_no_load_keeps_the_limits_the_lowest_is_tried_in_each_start():
+def test_where_no_load_keeps_the_limits_one_long_probe_of_the_lowest_ends_the_search():
     cells = searched(0.5)
-    assert sizes_of(cells) == ([1], [1, 1, 1])
+    assert sizes_of(cells) == ([1], [1])
     assert only(cells).value is None
     assert words(only(cells)).startswith("vllm: below 1 requests/s, the lowest load tried: ")
+
+
+def test_the_lowest_load_is_tried_again_where_the_client_spoiled_it_or_the_server_nearly_kept_it():
+    spoiled = cell(1, repeat=3, reasons=[doubt("schedule-lag", "INVALID")])
+    nearly = cell(1, repeat=3, within=0.945, of=1200)
+    for first in (spoiled, nearly):
+        assert next_probe(LOADS, 1, 3, [cell(1, within=0.5), first]) == (0, True)
+
+
+def test_after_two_long_probes_that_failed_a_load_is_tried_that_is_surely_lower():
+    """Those that fail by little at like loads do not show how slowly the share beyond a limit grows."""
+    tried = [*map(cell, (1, 8, 14)), cell(18, within=0.5)]
+    tried += [cell(16, repeat=3, within=0.94, of=1200), cell(15, repeat=4, within=0.945, of=1200)]
+    assert LOADS[next_probe(LOADS, 2, 3, tried).load_index] < 13.5
+    kept = cell(14, repeat=4, within=0.96, of=1200)
+    assert 14 < LOADS[next_probe(LOADS, 2, 3, [*tried, kept]).load_index] < 16
 
 
 def test_where_all_loads_keep_them_the_highest_is_the_answer():
@@ -488,6 +505,17 @@ def test_a_short_probe_alone_decides_nothing():
     assert words(found) == "vllm: not decided: 20 requests/s kept the limits for a short time only"
 
 
+def test_a_search_of_which_no_long_probe_kept_the_limits_has_no_answer():
+    """It was interrupted: the share may grow slowly with the load, and be beyond the limit far below."""
+    found = only([*map(cell, (1, 2, 4, 8)), cell(16, within=0.5), long(10.8, False)])
+    assert (found.interval[:2], found.value, found.kept_short) == ((None, None), None, 8)
+    effort = "6 probes in 1 start"
+    high = f"{found.interval[2]:g}"
+    assert words(found) == (
+        f"vllm: not decided: no long probe kept the limits (95 % interval up to {high}; {effort})"
+    )
+
+
 def test_loads_that_were_not_left_behind_are_told_as_such():
     top = only([cell(20), long(19.6, True, of=1), long(20, True, of=1)], searches=1)
     assert words(top).startswith("vllm: at least 20 requests/s keep the limits, the highest load tried")
@@ -604,6 +632,26 @@ def test_searches_on_a_server_that_stays_up_follow_one_another_and_end():
     assert {one.repeat for one in run.cells} == {0, 3, 4, 5}
     assert only(run.cells).value <= 20.5
     assert run._remaining(prepared.plan) == []
+
+
+def test_no_engine_is_started_for_a_search_that_has_ended(monkeypatch):
+    limits = {"load.concurrency": [], "load.rate": [5, 40], "slo.e2e_ms.p95": 500}
+    asked = RunOptions("fixed-length", "truth", launch="simulate", find_capacity=True, overrides=limits)
+    manifest = SimpleNamespace(document=SimpleNamespace(stopping=None))
+    run, begun = Run(prepare(asked), None, None, manifest), []
+
+    def measure(lives, _stopping):
+        begun.append(lives)
+        for wanted in run._wanted(lives[0]):
+            measured = cell(wanted.load.value, repeat=wanted.repeat, within=0.5)
+            run.cells.append(changed(measured, cell=wanted.name, label="truth"))
+
+    monkeypatch.setattr(run, "_measure_lives", measure)
+    monkeypatch.setattr(run, "count_as_begun", lambda lives: None)
+    monkeypatch.setattr(run, "_cool_down", begun.append)
+    run._steps()
+    assert [block.repeat for (block,) in begun] == [0]
+    assert [one.repeat for one in run.cells] == [0, 3]
 
 
 def test_the_answer_says_what_its_loads_are():
