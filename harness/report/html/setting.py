@@ -25,7 +25,7 @@ def unequal(source: Source) -> Html:
         head, body = ["setting", *started], ([key, *values] for key, values in rows)
         shown = table("What is not the same for every backend", head, body, class_="facts")
     elif len({*source.labels, *started}) == 1:
-        shown = None if source.summary.unequal else tag("p", "One backend: nothing to tell apart.")
+        shown = Html("") if source.summary.unequal else tag("p", "One backend: nothing to tell apart.")
     else:
         known = len(started) > 1
         shown = tag("p", "Nothing recorded differs." if known else "No settings of the backends are known.")
