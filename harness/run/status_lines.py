@@ -27,7 +27,7 @@ def cell_line(words: str, cell: CellResult) -> str:
     """The line of a finished cell, which `words` name: answers, medians, throughput and verdict."""
 
     def figure(value: float | None, unit: str) -> str:
-        return f"{'n/a' if value is None else number(value)} {unit}"  # in the digits of the table
+        return "n/a" if value is None else f"{number(value)} {unit}"  # in the digits of the table
 
     left = cell.requests.outcomes.get("abandoned", 0)
     done = f"{words}: {cell.requests.ok}/{cell.requests.due} ok{f', {left} hung up' if left else ''}"

@@ -87,6 +87,7 @@ def test_those_who_stay_have_their_latency_alone(here):
     [
         (("--set", "load.abandon_share=1"), "must be from 0 to 0.9, not 1"),
         (("--set", "load.abandon_after_s=0"), "must be above 0, not 0"),
+        (("--set", "request.timeout_s=0.1"), "must be below request.timeout_s, 0.1, not 0.2"),
     ],
 )
 def test_what_cannot_be_measured_is_one_error(here, more, said):

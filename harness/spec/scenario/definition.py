@@ -225,6 +225,11 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     load = for_duration(without_unread(scenario.load, f"{where}:load", given), f"{where}:load", given)
     scenario = replace(scenario, load=load)
     scenario.request.check(f"{where}:request", gives(generator_spec))
+    if load.abandon_share and load.abandon_after_s >= scenario.request.timeout_s:
+        raise SpecError(
+            f"must be below request.timeout_s, {scenario.request.timeout_s:g}, not {load.abandon_after_s:g}",
+            where=f"{where}:load.abandon_after_s",
+        )
     _check_groups(scenario, where)
     check_rules(scenario.scenario.rules, generator_spec, scenario.load, where)
     if scenario.scenario.rules and not scenario.request.exact_output:
