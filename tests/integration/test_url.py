@@ -22,7 +22,7 @@ def test_a_url_becomes_a_run_that_its_last_line_repeats(here):
     assert summary()["scenario"] == "first-look"
     loads = [f"{cell['load']['value']:g}" for cell in summary()["cells"]]
     assert ",".join(loads) == words[words.index("--concurrency") + 1]
-    assert any("█" in line for line in shown)
+    assert any("█" in line for line in shown) == (len(loads) > 1)  # a bar alone is compared with none
     assert "SIMULATED" in done.stdout
     assert max(map(len, shown)) <= 80
     assert "░" not in done.stdout  # progress is not a result
