@@ -36,4 +36,4 @@ def _tokens_after_hang_up(cell: CellView) -> tuple[float | None, str]:
     came = float(np.sum(whole["output_tokens"], dtype=np.int64))
     per_event = came / float(np.sum(whole["text_events"], dtype=np.int64))
     came += per_event * float(np.sum(left["text_events"], dtype=np.int64))
-    return (counters["output_tokens"] - came) / len(left), ""
+    return max(0.0, counters["output_tokens"] - came) / len(left), ""  # `came` is an estimate

@@ -219,7 +219,7 @@ def test_the_tool_would_say_of_the_import_what_its_file_says(tmp_path):
     """With the chunks without text that it counts."""
     document = foreign.vllm()
     _, (taken,) = read(foreign.write(tmp_path / "r.json", document))
-    answers = take(taken.records, None)
+    answers = take(taken.records, None, "chat")
     figures = TOOLS["vllm"].compute(answers)
     assert figures["TTFT"].values.mean() == pytest.approx(document["mean_ttft_ms"], abs=1e-3)
     assert figures["ITL"].values.mean() == pytest.approx(document["mean_itl_ms"], abs=1e-3)
