@@ -53,7 +53,7 @@ def run_load(
             t0 = worker_pool.collect(t0)
         finally:
             worker_pool.close()
-        lost = [_missing(worker, job, t0) for worker in worker_pool.workers if worker.facts is None]
+        lost = [_missing(worker, t0) for worker in worker_pool.workers if worker.facts is None]
         folders = [worker.share.folder for worker in worker_pool.workers]
         records = merge(folders, np.concatenate([empty_requests(0), *lost]), _LOST)
     return LoadResult(
@@ -102,7 +102,7 @@ def _progress(worker_pool: WorkerPool[Any], job: LoadJob, t0: int) -> Progress:
     )
 
 
-def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
+def _missing(worker: Worker, t0: int) -> NDArray[Any]:
     """Rows for what a lost worker had sent, or had to send, and did not leave a record of."""
     seqs, schedule, lost_at = worker.share.seqs, worker.share.job.schedule, worker.lost_at_ns
     assert lost_at is not None

@@ -17,7 +17,7 @@ from harness.metrics.throughput import rates_of
 from harness.metrics.view import CellView, Figures, Floats
 from harness.metrics.window import Window, work_shares
 from harness.model import WITHOUT_TEXT, CellFacts, Law, Requests, known
-from harness.records.layout import UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import CLIENT_ENDED, UNKNOWN, Outcome, Phase, Records
 from harness.records.series import Telemetry
 
 ERRORS = 3.0  # standard errors that chance may take at the edges
@@ -177,7 +177,7 @@ def _engine_in_flight(cell: Cell) -> Law:
     if theirs > ours + tolerance:
         sent = cell.records.requests[in_flight.held(cell.records.requests)]
         early = sent[sent["end_ns"] < window.end_ns]
-        given_up = np.isin(early["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED, Outcome.ABANDONED)).any()
+        given_up = np.isin(early["outcome"], CLIENT_ENDED).any()
         if given_up or _shares_an_address(cell.facts):
             return Law(_ENGINE, theirs, ours, tolerance, None, _GIVEN_UP if given_up else _SHARED)
     return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness.metrics import in_flight, latency
 from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
 from harness.model import CellFacts, EngineStall, Stall, Standstill, known
-from harness.records.layout import UNKNOWN, Outcome, Records
+from harness.records.layout import CLIENT_ENDED, UNKNOWN, Outcome, Records
 
 HIT_SHARE = 0.1  # of an answer's own time, from which on a stall shows in its latency
 # Processes that go on together do not all run at once: the server may write before the client looks.
@@ -206,7 +206,7 @@ def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
 
 def _ended_by_engine(requests: Rows) -> Mask:
     """Requests whose end is something that the engine sent, an error included."""
-    ours = np.isin(requests["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED, Outcome.ABANDONED, Outcome.LOST))
+    ours = np.isin(requests["outcome"], (*CLIENT_ENDED, Outcome.LOST))
     mask: Mask = (requests["outcome"] == Outcome.OK) | ((requests["http_status"] != UNKNOWN) & ~ours)
     return mask
 

@@ -34,9 +34,7 @@ class Requests(Record, frozen=True, kw_only=True):
     dropped: Annotated[int, doc("Measured requests due and never sent: at the in-flight cap, or at the end.")]
     cancelled: Annotated[int, doc("Measured requests that ended because a person stopped the run.")]
     impatient: Annotated[int | UnsetType, doc("Requests whose users hang up; missing: nobody does.")] = UNSET
-    resent: Annotated[int | None, doc("Requests sent more than once; null: attempts were not recorded.")] = (
-        None
-    )
+    resent: Annotated[int | None, doc("Requests sent again; null: attempts were not recorded.")] = None
     warmup: Annotated[int, doc("Warm-up requests that became due, however they ended.")]
     outcomes: Annotated[dict[str, int], doc("Measured requests by outcome: docs/metrics.md.")]
 
@@ -44,6 +42,10 @@ class Requests(Record, frozen=True, kw_only=True):
     def due(self) -> int:
         """Measured requests that became due: a duration, or a person, may end the load before all do."""
         return sum(self.outcomes.values())
+
+    @property
+    def abandoned(self) -> int:
+        return self.outcomes.get("abandoned", 0)
 
 
 class Arrivals(Record, frozen=True, kw_only=True, omit_defaults=True):

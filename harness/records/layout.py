@@ -39,6 +39,10 @@ class Outcome(IntEnum):
     ABANDONED = 16  # its user hung up, as the scenario says; says nothing about the server
 
 
+# The client ended the exchange: a server may go on with what nobody waits for.
+CLIENT_ENDED = (Outcome.TIMEOUT, Outcome.CANCELLED, Outcome.ABANDONED)
+
+
 class Phase(IntEnum):
     """What a request is for. Statistics are of MEASURE only."""
 

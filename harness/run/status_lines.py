@@ -29,7 +29,7 @@ def cell_line(words: str, cell: CellResult) -> str:
     def figure(value: float | None, unit: str) -> str:
         return "n/a" if value is None else f"{number(value)} {unit}"  # in the digits of the table
 
-    left = cell.requests.outcomes.get("abandoned", 0)
+    left = cell.requests.abandoned
     done = f"{words}: {cell.requests.ok}/{cell.requests.due} ok{f', {left} hung up' if left else ''}"
     if cell.conditions.api in WITHOUT_TEXT:
         rate, unit = cell.items_per_s, "items/s"

@@ -283,7 +283,7 @@ def _history(prepared: Prepared) -> History:
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
         for cell in _cells(folder, prepared.scenario.name):
             counts = cell.requests
-            requests = counts.ok + counts.outcomes.get("abandoned", 0) + counts.warmup
+            requests = counts.ok + counts.abandoned + counts.warmup
             if requests and cell.client.wall_s is not None:
                 key = (cell.label, cell.launch, cell.point)
                 by_run = seconds.setdefault(key, {})

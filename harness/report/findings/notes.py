@@ -250,7 +250,7 @@ def _hang_ups(summary: Summary) -> Iterator[Note]:
             way = f"{percent(users.share)}% of the users hang up after {users.after_s:g} s"
             by_way.setdefault(way, []).append(cell.requests)
     for way, requests in by_way.items():
-        left = sum(each.outcomes.get("abandoned", 0) for each in requests)
+        left = sum(each.abandoned for each in requests)
         due = sum(each.due for each in requests)
         yield Note("note", f"{way}, as declared: {left} of {due} did; latencies are of the users who stay")
 

@@ -51,7 +51,7 @@ def _answered(summary: Summary) -> str:
     failed = sum(counts.failed for counts in requests)
     dropped = sum(counts.dropped for counts in requests)
     cancelled = sum(counts.cancelled for counts in requests)
-    left = sum(counts.outcomes.get("abandoned", 0) for counts in requests)
+    left = sum(counts.abandoned for counts in requests)
     others = {
         "failed": failed,
         f"{_be(left)} hung up on": left,
