@@ -9,7 +9,7 @@ EPILOG = f"""One entry per backend and load point: settings, the estimates over 
 of their 95 % intervals, report and summary as files. Needs the tracker's extra:
 {extra_hint("mlflow")}.
 
-Exit codes: 0 success; 2 no such run, or the tracker's package is missing; 3 the tracker refused"""
+Exit codes: 0 success; 2 no such run; 3 the tracker refused, or its package is missing"""
 
 _FILES = ("report.html", "summary.json", "table.md")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from harness.cli.flags import argument_types
-from harness.errors import SpecError, reason
+from harness.errors import SpecError, StorageError, reason
 from harness.model.choices import Device, LaunchMode, SizeProfile
 from harness.untrusted import BadDocumentError, read_tables
 
@@ -65,7 +65,7 @@ def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> 
 
 
 def check_folder(folder: Path, where: str) -> None:
-    """Raises SpecError where nothing can be made below a folder, which need not exist. `where`: the flag."""
+    """Raises StorageError where nothing can be made below a folder, which need not be. `where`: the flag."""
     hint = "choose another folder"
     for path in (folder, *folder.parents):
         try:
@@ -73,11 +73,11 @@ def check_folder(folder: Path, where: str) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue  # the nearest folder that is there decides
         except (OSError, ValueError) as error:  # a name too long, or a NUL in it
-            raise SpecError(f"cannot be a folder: {reason(error)}", where=where, hint=hint) from None
+            raise StorageError(f"cannot be a folder: {reason(error)}", where=where, hint=hint) from None
         if not stat.S_ISDIR(found.st_mode):
-            raise SpecError(f"{path} is a file, not a folder", where=where, hint=hint)
+            raise StorageError(f"{path} is a file, not a folder", where=where, hint=hint)
         if not os.access(path, os.W_OK | os.X_OK):
-            raise SpecError(f"{path} cannot be written", where=where, hint=hint)
+            raise StorageError(f"{path} cannot be written", where=where, hint=hint)
         return
 
 

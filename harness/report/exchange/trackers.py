@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.errors import SetupError, SpecError, extra_hint
+from harness.errors import SetupError, extra_hint
 from harness.model import CellResult, LoadPoint, Summary
 from harness.report.view import kind_and_value
 
@@ -97,4 +97,4 @@ def _extra(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise SpecError(f"{name} is not installed", hint=extra_hint(name)) from None
+        raise SetupError(f"{name} is not installed", hint=extra_hint(name)) from None

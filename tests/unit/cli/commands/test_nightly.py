@@ -96,7 +96,7 @@ def test_a_budget_of_no_time_is_refused(night, capsys, minutes):
 
 
 def test_a_folder_that_cannot_be_is_known_before_the_night(night, capsys):
-    assert main(["nightly", "mine.toml", "--out", "/etc/passwd"]) == ExitCode.USAGE
+    assert main(["nightly", "mine.toml", "--out", "/etc/passwd"]) == ExitCode.SETUP
     assert "error: --out /etc/passwd: /etc/passwd is a file, not a folder" in capsys.readouterr().err
     assert night.asked is None
 

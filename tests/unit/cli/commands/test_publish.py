@@ -47,7 +47,7 @@ def test_every_run_is_published_by_its_name(made, tracker, capsys):
 @pytest.mark.parametrize("name", ["mlflow", "wandb"])
 def test_a_tracker_that_is_not_installed_is_an_error_with_its_extra(made, monkeypatch, capsys, name):
     monkeypatch.setitem(sys.modules, name, None)
-    assert main(["publish", str(made.path), "--to", name]) == ExitCode.USAGE
+    assert main(["publish", str(made.path), "--to", name]) == ExitCode.SETUP
     assert capsys.readouterr().err.splitlines() == [
         f"error: {name} is not installed",
         f"hint: pip install './llm-servebench[{name}]', where ./llm-servebench is a checkout",

@@ -42,11 +42,6 @@ def result(**changes):
     ("words", "says"),
     [
         (["--to", "mine"], "error: --to mine: must end in .toml"),
-        (
-            ["--to", "/etc/passwd/x.toml"],
-            "error: --to /etc/passwd/x.toml: /etc/passwd is a file, not a folder",
-        ),
-        (["--out", "/etc/passwd"], "error: --out /etc/passwd: /etc/passwd is a file, not a folder"),
         (["--out", "mine.toml"], "error: --out mine.toml: is the folder of the trials"),
         (
             ["--out", "runs/lr=1"],
@@ -59,6 +54,13 @@ def result(**changes):
 def test_what_cannot_be_meant_is_refused_before_the_search(search, capsys, words, says):
     assert main([*COMMAND, *words]) == ExitCode.USAGE
     assert says in capsys.readouterr().err
+    assert search.settings is None
+
+
+@pytest.mark.parametrize("words", [("--to", "/etc/passwd/x.toml"), ("--out", "/etc/passwd")])
+def test_a_place_that_cannot_be_written_is_refused_before_the_search(search, capsys, words):
+    assert main([*COMMAND, *words]) == ExitCode.SETUP
+    assert f"error: {' '.join(words)}: /etc/passwd is a file, not a folder" in capsys.readouterr().err
     assert search.settings is None
 
 
