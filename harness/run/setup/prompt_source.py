@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from harness.errors import SpecError
 from harness.model import RunWarning
-from harness.plan import ProbeSizes, load_points, most_requests, warmup_requests
+from harness.model.numbers import as_given
+from harness.plan import ProbeSizes, all_requests, highest_load, load_points, most_requests, warmup_requests
 from harness.spec.scenario import Scenario, TraceReplay
 from harness.validity import notices
 from harness.workload.prompts.recorded import source_of
@@ -27,6 +28,8 @@ def checked_source(
         _check_no_sessions(scenario, source)
     if source is not None:
         _check_warmup(scenario, source)
+        if sizes is not None and scenario.load.rate:
+            _check_long_probe(scenario, sizes, source)
     return source
 
 
@@ -117,4 +120,17 @@ def _check_warmup(scenario: Scenario, source: Trace | Dataset) -> None:
             f"no prompt is left to measure: the file gives {len(source)}, and warm-up takes {most}",
             where=source.source,
             hint="--set load.warmup_requests=0, or a longer file",
+        )
+
+
+def _check_long_probe(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dataset) -> None:
+    """Refuses a search whose long probes would all be too short: a prompt is sent once in a cell."""
+    highest = highest_load(scenario.load)
+    needed = all_requests(scenario, highest, sizes.long(highest))
+    if len(source) < needed:
+        raise SpecError(
+            f"a long probe at {as_given(highest.value)} requests/s takes {needed:,} prompts, and the file "
+            f"gives {len(source):,}",
+            where=source.source,
+            hint="a longer file, a lower highest rate, or a lower --probe-seconds",
         )

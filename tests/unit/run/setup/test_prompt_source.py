@@ -39,6 +39,22 @@ def test_a_file_with_a_prompt_after_its_warm_up_is_measured():
     assert len(asked("prompt-file", load__concurrency=[1], load__warmup_requests=11).source) == 12
 
 
+def test_a_search_of_a_rate_is_refused_where_its_longest_probe_has_more_requests_than_the_file(tmp_path):
+    """Its other probes would end too early too, and the search would be sure of nothing."""
+    file = tmp_path / "prompts.jsonl"
+    file.write_text("".join(f'{{"prompt": "Name the number {number}."}}\n' for number in range(1800)))
+    limits = {"prompts.file": str(file), "slo.ttft_ms.p95": 500, "load.warmup_requests": 0}
+
+    def searched(**load):
+        given = limits | {f"load.{key}": value for key, value in load.items()}
+        return prepare(RunOptions("prompt-file", "truth", overrides=given, find_capacity=True)).source
+
+    with pytest.raises(SpecError, match=r"at 41 requests/s takes 1,845 prompts, and the file gives 1,800"):
+        searched(concurrency=[], rate=[1, 41])
+    assert len(searched(concurrency=[], rate=[1, 40])) == 1800
+    assert len(searched(concurrency=[1, 64])) == 1800  # a smaller probe of a closed loop is no shorter one
+
+
 @pytest.mark.parametrize(
     ("scenario", "given", "where"),
     [
