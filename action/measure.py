@@ -55,7 +55,7 @@ def main() -> int:
         text, code = _measured(folder)
     except (InputError, SpecError, subprocess.CalledProcessError) as error:
         said = plain(error)
-        print(f"::error::{said}")
+        print(f"::error::{said.replace('%', '%25')}")  # GitHub reads %0A as a line break
         return _finish(folder, f"**Not measured.** {markdown_escaped(said)}\n", 2)
     about = ", ".join(f"{side} {commit[:12]}" for side, commit in commits.items())
     return _finish(folder, f"{text}\n{about}\n", code)

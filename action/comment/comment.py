@@ -173,26 +173,27 @@ def _own(comments: str, mark: str) -> int | None:
 
 
 def _login() -> str:
-    """Whose token it is. A job's own is of no user and may not ask."""
+    """Whose token it is; that of an app or of a job may ask this alone, and not `/user`."""
+    graphql = os.environ.get("GITHUB_GRAPHQL_URL", "https://api.github.com/graphql")
     try:
-        return str(_ask("GET", "/user")["login"])
-    except urllib.error.HTTPError:
+        return str(_ask("POST", graphql, {"query": "{ viewer { login } }"})["data"]["viewer"]["login"])
+    except (urllib.error.HTTPError, LookupError, TypeError):
         return BOT
 
 
 def _repository() -> str:
-    return f"/repos/{os.environ['GITHUB_REPOSITORY']}"
+    return f"{_api()}/repos/{os.environ['GITHUB_REPOSITORY']}"
 
 
-def _ask(method: str, path: str, body: dict[str, str] | None = None) -> Any:
-    with _opened(method, path, body) as answer:
+def _ask(method: str, address: str, body: dict[str, str] | None = None) -> Any:
+    with _opened(method, address, body) as answer:
         return json.load(answer)
 
 
-def _download(path: str) -> bytes:
+def _download(address: str) -> bytes:
     """GitHub sends it from another host, which must not get the token."""
     try:
-        with _opened("GET", path) as answer:
+        with _opened("GET", address) as answer:
             data: bytes = answer.read(MOST_BYTES + 1)
     except urllib.error.HTTPError as error:
         place = error.headers.get("Location", "")
@@ -217,9 +218,9 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_Stays)
 
 
-def _opened(method: str, path: str, body: dict[str, str] | None = None) -> Any:
+def _opened(method: str, address: str, body: dict[str, str] | None = None) -> Any:
     request = urllib.request.Request(
-        _api() + path,
+        address,
         data=None if body is None else json.dumps(body).encode(),
         method=method,
         headers={

@@ -184,7 +184,7 @@ def test_options_with_an_open_quote_are_a_wrong_input(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "value", "choices"),
-    [("fail-on", "Slower", "slower or nothing"), ("undecided", "ignore", "fail or pass")],
+    [("fail-on", "Slower", "slower or nothing"), ("undecided", "5%0A", "fail or pass")],
 )
 def test_a_word_that_is_no_choice_opens_no_gate(tmp_path, monkeypatch, capsys, name, value, choices):
     """Nothing is measured first: the page of a budget of half an hour would not say it."""
@@ -193,7 +193,7 @@ def test_a_word_that_is_no_choice_opens_no_gate(tmp_path, monkeypatch, capsys, n
     monkeypatch.setenv("BENCH_START", "exit 1")
     monkeypatch.setenv(f"BENCH_{name.upper().replace('-', '_')}", value)
     assert measure.main() == 2
-    said = f"The input `{name}` is {choices}, not '{value}'."
+    said = f"The input `{name}` is {choices}, not '{value.replace('%', '%25')}'."
     assert capsys.readouterr().out == f"::error::{said}\n"
     assert "exit-code=2" in (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8")
 

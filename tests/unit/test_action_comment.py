@@ -25,8 +25,6 @@ class Api(BaseHTTPRequestHandler):
         if path == "/storage":
             self.server.leaked = self.headers["authorization"]
             return self._send(200, self.server.archive)
-        if path == "/user":
-            return self._send(403, b"{}")
         if path.endswith("/pulls"):
             self.server.asked = asked
             return self._answer(self.server.pulls)
@@ -44,10 +42,13 @@ class Api(BaseHTTPRequestHandler):
         return self._answer(self.server.comments[100 * (page - 1) : 100 * page])
 
     def do_POST(self):
-        made = {"id": 1000 + len(self.server.comments), "user": {"login": comment.BOT}, **self._body()}
+        if self.path == "/graphql":
+            self.server.queried = self._body()["query"]
+            return self._answer(self.server.viewer)
+        made = {"id": 1000 + len(self.server.comments), "user": {"login": self.server.login}, **self._body()}
         self.server.comments.append(made)
         self.server.written.append(self.path)
-        self._answer({**made, "html_url": "http://here/new"})
+        return self._answer({**made, "html_url": "http://here/new"})
 
     def do_PATCH(self):
         (known,) = (one for one in self.server.comments if self.path.endswith(f"/{one['id']}"))
@@ -86,12 +87,14 @@ def api(monkeypatch, tmp_path):
         server.artifacts = [{"id": 5, "expired": False}]
         server.pulls, server.written, server.leaked = [], [], None
         server.archive = zipped(comment_md="slow")
+        server.login, server.viewer = comment.BOT, {"data": {"viewer": {"login": comment.BOT}}}
         server.event = tmp_path / "event.json"
         server.event.write_text(json.dumps({"pull_request": PULL}), encoding="utf-8")
         often = {"poll_interval": 0.01}  # by default its end waits for half a second
         threading.Thread(target=server.serve_forever, kwargs=often, daemon=True).start()
         for name, value in {
             "GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}",
+            "GITHUB_GRAPHQL_URL": f"http://127.0.0.1:{server.server_port}/graphql",
             "GITHUB_REPOSITORY": "owner/project",
             "GITHUB_TOKEN": "secret",
             "GITHUB_EVENT_PATH": str(server.event),
@@ -120,6 +123,25 @@ def test_the_comment_is_written_once_and_then_changed(api, monkeypatch, capsys):
     assert capsys.readouterr().out.endswith("comment: http://here/changed\n")
     assert set(api.written) == {"/repos/owner/project/issues/7/comments"}
     assert "/runs/42/artifacts?per_page=100&name=one-comment" in api.asked_artifacts
+
+
+def test_an_app_finds_its_own_comment(api):
+    """Its token may not ask `/user`, as the one of a job."""
+    api.login = "ours[bot]"
+    api.viewer = {"data": {"viewer": {"login": api.login}}}
+    assert len(written(api, "slow")) == 1
+    (body,) = written(api, "quick")
+    assert body.startswith(f"{MARK}\nquick\n")
+    assert api.queried == "{ viewer { login } }"
+
+
+@pytest.mark.parametrize(
+    "viewer", [{"data": None, "errors": [{"message": "no"}]}, {"message": "no"}, []], ids=str
+)
+def test_a_token_of_nobody_is_that_of_the_job(api, viewer):
+    api.viewer = viewer
+    assert len(written(api, "slow")) == 1
+    assert len(written(api, "quick")) == 1
 
 
 def test_the_token_goes_to_no_other_host(api):
