@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from harness.probe import Look
 
-# Concurrency, output tokens and requests, the most informative first: four requests for each slot if
-# possible; 32 requests give a p90, 8 a median.
+# Concurrency, output tokens and requests, the most informative first. Enough answers go before more loads
+# and longer answers: 32 give a p90, and 8 only a median of a cell that is SUSPECT.
 SIZES: tuple[tuple[tuple[int, ...], int, int], ...] = (
     ((1, 4, 16, 64), 64, 256),
     ((1, 4, 16, 32), 64, 128),
@@ -14,7 +14,11 @@ SIZES: tuple[tuple[tuple[int, ...], int, int], ...] = (
     ((1, 4, 8), 64, 32),
     ((1, 4, 8), 32, 32),
     ((1, 4, 8), 16, 32),
-    ((1, 4), 16, 16),
+    ((1, 4), 16, 32),
+    ((1, 4), 8, 32),
+    ((4,), 16, 32),
+    ((4,), 8, 32),
+    ((1,), 8, 32),
     ((1, 2), 8, 8),
     ((1,), 8, 8),
 )

@@ -6,6 +6,7 @@ import pytest
 
 from harness.probe import Look
 from harness.run.setup.sizing import SIZES, fit
+from harness.spec.scenario import load_scenario
 
 GPU = Look(ttft_s=0.03, tpot_s=0.003, slowdown=1.1)
 CHAT = Look(ttft_s=0.3, tpot_s=0.05, slowdown=1.2)
@@ -30,6 +31,11 @@ def test_a_slower_server_gets_less_and_never_more():
              (fit([look], 120) for look in (GPU, CHAT, CPU, CRAWLING))]  # fmt: skip
     assert sizes == sorted(sizes)
     assert len(set(sizes)) == len(sizes)
+
+
+@pytest.mark.parametrize("looks", [[GPU], [CHAT], [GPU, CHAT], [replace(GPU, ttft_s=0.2)] * 2])
+def test_a_load_has_enough_answers_not_to_be_too_short_where_any_such_load_fits(looks):
+    assert fit(looks, 110).requests >= load_scenario("first-look").load.min_answers
 
 
 def test_what_fits_nothing_gets_the_least_and_says_how_long_it_takes():
