@@ -58,6 +58,24 @@ def test_no_two_jobs_save_their_caches_under_one_key(path):
     assert len(keys) == len(set(keys))
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_job_that_is_run_again_replaces_its_artefacts(path):
+    steps = path.read_text(encoding="utf-8").split("\n      - ")
+    uploads = [step for step in steps if "uses: actions/upload-artifact@" in step]
+    assert all("          overwrite: true\n" in f"{step}\n" for step in uploads)
+
+
+def test_a_night_keeps_its_own_runs_and_not_those_that_lie_next_to_them():
+    """A checkout has the published runs; a machine of one's own has those of every night."""
+    uploads = text(".github/workflows/nightly.yml").split("uses: actions/upload-artifact@")[1:]
+    for upload in uploads:
+        paths = re.search(r"path: \|\n((?: {12}.*\n)+)", upload)[1].split("\n")
+        kept = {path.strip() for path in paths}
+        assert "results" not in kept or "!results/published" in kept
+    assert len(uploads) == 2
+    assert "${{ steps.tonight.outputs.runs }}" in uploads[1]
+
+
 def test_every_night_runs_the_lanes_of_the_night():
     night = text(".ci/lanes.toml").partition("[[night]]")[2].partition("[[gate]]")[0]
     lanes = re.findall(r"make ([a-z-]+)", night)
