@@ -39,13 +39,12 @@ from harness.run.setup.capacity_search import PROBE_SECONDS
 from harness.run.setup.repeats import SEARCHES
 from harness.spec.scenario import Load
 from harness.stats.binomial import share_above
-from harness.summary import summarise_cell
 from harness.verdicts.capacity import capacity
 from harness.verdicts.slo_check import answers_needed
 from harness.workload.arrivals import arrivals
 from harness.workload.typical import typical_seed
 from tests.bench.capacity_wire import wire
-from tests.factories.recorded import facts
+from tests.factories.recorded import facts, summarise_cell
 
 NS = 1_000_000_000
 WRONG_LIMIT = 0.05

@@ -21,8 +21,7 @@ import numpy as np
 from harness.load.spill import ROW_DTYPE, merge, move
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, empty_requests
 from harness.store import RunFolder
-from harness.summary import summarise_cell
-from tests.factories.recorded import facts
+from tests.factories.recorded import facts, summarise_cell
 
 PER_REQUEST = 200  # events
 GAP_NS = 20_000_000

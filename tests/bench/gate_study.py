@@ -20,10 +20,10 @@ from harness.metrics.pooled import samples
 from harness.metrics.view import RequestView
 from harness.model import Manifest, from_json
 from harness.records.layout import Outcome, Phase, Records
-from harness.summary import summarise_cell
 from harness.verdicts.baseline import Run, compare_runs
 from tests.bench.command import options
 from tests.bench.gate_wire import outcome, wire
+from tests.factories.recorded import summarise_cell
 from tests.factories.runs import MS, Engine, Shape, cell_facts, make_records, manifest_of
 
 ENGINES, REQUESTS = (Engine("engine"),), 100

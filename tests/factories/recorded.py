@@ -14,6 +14,7 @@ from harness.records.layout import (
     empty_requests,
 )
 from harness.records.request_table import NUMBERS, RequestTable
+from harness.summary import cell as summary
 from tests.factories import documents
 
 MS = 1_000_000
@@ -66,6 +67,10 @@ def requested(*rows):
 def view_of(requests):
     """Of requests alone, without an event."""
     return RequestView(Records(requests, np.zeros(0, EVENT_DTYPE), [], [], []))
+
+
+def summarise_cell(made, about, asked, telemetry=summary.NO_TELEMETRY):
+    return summary.summarise_view(summary.view_of(made, about, asked, telemetry))
 
 
 def load(kind, value, **keys):

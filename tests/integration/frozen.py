@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.model import CellFacts, CellResult, from_json
 from harness.store import columns, samples
 from harness.store.confined import Confined
-from harness.summary import summarise_cell
+from tests.factories.recorded import summarise_cell
 from tests.integration.attacked import Attacked
 from tests.integration.scripted import define, reach
 

@@ -121,8 +121,7 @@ def test_a_cell_and_its_schema_have_decode_ms():
 """
     imported = (
         "from harness.model import SLO_METRICS, VERDICT_METRICS, schema\n"
-        "from harness.summary import summarise_cell\n"
-        "from tests.factories.recorded import facts\n"
+        "from tests.factories.recorded import facts, summarise_cell\n"
     )
     checkout.put("tests/unit/metrics/test_figures.py", "import pytest\n", imported)
     checkout.add("tests/unit/metrics/test_figures.py", test + of_a_cell)

@@ -10,9 +10,8 @@ from harness.metrics.peers import recompute, tool_named
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
 from harness.records.layout import EVENT_DTYPE, UNKNOWN, EventKind, Records
-from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
-from tests.factories.recorded import MS, facts, records
+from tests.factories.recorded import MS, facts, records, summarise_cell
 
 WHOLE = {"texts": [440] * 20, "tokens": 20, "prompt": 100}
 STREAMED = {"texts": [60 + 20 * i for i in range(20)], "tokens": 20, "prompt": 100}

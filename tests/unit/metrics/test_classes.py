@@ -7,10 +7,9 @@ import pytest
 from harness.metrics import classes
 from harness.metrics.view import CellView, RequestView
 from harness.records.layout import Outcome, Phase
-from harness.summary import summarise_cell
 from harness.verdicts import Rules, compare
 from tests.factories.documents import changed
-from tests.factories.recorded import facts, records, requested
+from tests.factories.recorded import facts, records, requested, summarise_cell
 
 
 def loss(*rows):

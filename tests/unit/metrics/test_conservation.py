@@ -14,10 +14,9 @@ from harness.metrics.window import Window, measured_window, work_shares
 from harness.model import Imported, Law, Requests
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.series import Samples, Telemetry
-from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from tests.factories import documents
-from tests.factories.recorded import MS, facts, load, records, requested
+from tests.factories.recorded import MS, facts, load, records, requested, summarise_cell
 
 CLOSED = load("concurrency", 8)
 OPEN = load("rate", 10.0, arrival="constant", over_cap="wait")

@@ -7,8 +7,7 @@ from harness.metrics.goodput import goodput
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
 from harness.records.layout import Outcome, Phase
-from harness.summary import summarise_cell
-from tests.factories.recorded import MS, facts, records, view_of
+from tests.factories.recorded import MS, facts, records, summarise_cell, view_of
 
 # First tokens after 10, 20, 30 ms and never; then a token every 10, 10 and 50 ms.
 MADE = records(

@@ -10,10 +10,9 @@ from harness.metrics.view import RequestView
 from harness.model import Summary
 from harness.records.layout import Outcome, empty_requests
 from harness.report.findings.notes import notes
-from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from tests.factories import documents
-from tests.factories.recorded import facts, load, records, view_of
+from tests.factories.recorded import facts, load, records, summarise_cell, view_of
 
 NS = 1_000_000_000
 LATE_S = 0.02  # of sends within a burst, of a period of 1 s

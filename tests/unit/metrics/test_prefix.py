@@ -5,10 +5,9 @@ from harness.metrics.prefix import first_of_each_prefix, ideal_hit_rate, ideals,
 from harness.metrics.view import RequestView
 from harness.records.layout import Phase
 from harness.records.request_table import Part
-from harness.summary import summarise_cell
 from harness.workload.prompts.request import CallPlace, ChatRequest
 from harness.workload.prompts.workload import workload
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, summarise_cell
 
 
 def asked(*requests):

@@ -13,8 +13,7 @@ from harness.metrics.view import CellView
 from harness.metrics.window import Window, makespan_s, measured_window, work_shares
 from harness.model import Prices
 from harness.records.layout import UNKNOWN, Outcome, Phase
-from harness.summary import summarise_cell
-from tests.factories.recorded import MS, facts, load, records, requested
+from tests.factories.recorded import MS, facts, load, records, requested, summarise_cell
 
 SECOND = Window(0, 1000 * MS, "steady")
 CLOSED = load("concurrency", 8)

@@ -6,8 +6,7 @@ from harness.metrics.standstill import engine_stall, standstill
 from harness.metrics.view import RequestView
 from harness.model import UNSET
 from harness.records.layout import Outcome
-from harness.summary import summarise_cell
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, summarise_cell
 
 
 def stall(at_s, lasted_ms, worker=0):

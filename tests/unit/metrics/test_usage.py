@@ -33,11 +33,10 @@ from harness.report.findings.notes import notes
 from harness.report.html.machine_use import machine as machine_section
 from harness.report.html.source import Source
 from harness.report.plots.panels import panels
-from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from harness.validity.telemetry import gaps
 from tests.factories import documents
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, summarise_cell
 from tests.factories.summaries import cell, summary
 
 S = 1_000_000_000

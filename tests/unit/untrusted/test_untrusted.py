@@ -17,10 +17,9 @@ from harness.metrics.peers.definitions import TOOLS
 from harness.metrics.peers.recompute import recompute
 from harness.model import as_json
 from harness.records.layout import UNKNOWN
-from harness.summary import summarise_cell
 from harness.untrusted import BadDocumentError, Secrets, document, inert, one_line, read_document
 from tests.factories.answers import CHUNKED, chunked, delta, event, field, head, play
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, summarise_cell
 from tests.factories.shapes import KEY, TEXTS, VALUES, holds_harm, texts_in
 
 PUBLISHED = Path(__file__).parents[3] / "results/published"

@@ -6,9 +6,8 @@ import pytest
 from harness.conditions.cache_in_effect import OF_FILE
 from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, Outcome
-from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
-from tests.factories.recorded import facts, load, records
+from tests.factories.recorded import facts, load, records, summarise_cell
 
 GOOD = [
     {"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}

@@ -6,9 +6,8 @@ import pytest
 from harness.metrics.view import RequestView
 from harness.model import UNSET
 from harness.records.layout import Outcome
-from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, summarise_cell
 
 
 def reasons(made, **changes):

@@ -3,10 +3,9 @@
 import pytest
 
 from harness.metrics.view import RequestView
-from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from harness.validity.stalls import engine_stalls
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, summarise_cell
 from tests.factories.summaries import cell
 from tests.unit.metrics.test_standstill import answers, stall, told, without
 

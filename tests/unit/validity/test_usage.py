@@ -11,10 +11,9 @@ from harness.metrics.view import RequestView
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import REQUEST_DTYPE, UNKNOWN, Outcome, Phase, Records
 from harness.records.request_table import NUMBERS, RequestTable
-from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
 from tests.factories.answers import CHUNKED, chunked, delta, event, head, play
-from tests.factories.recorded import facts, load, records
+from tests.factories.recorded import facts, load, records, summarise_cell
 
 
 def answers(count=20, events=20, **fields):
