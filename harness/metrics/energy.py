@@ -19,18 +19,18 @@ def watts(telemetry: Telemetry, device: str, window: Window) -> float | None:
     """Mean power of `gpu.0` or `cpu.0` over the window.
 
     A GPU's counter is exact but slow to read. Its power is read more often, so the power gives the shape
-    and the counter the size.
+    and the counter the size. A counter that stands still is not supported: nothing works without power.
     """
     counter, power = telemetry.get(f"{device}.energy_j"), telemetry.get(f"{device}.power_w")
     mean_w = series.mean(power, window)
     if mean_w is None:
-        return series.rate(counter, window)
+        return series.rate(counter, window) or None
     inside = counter.between(window.start_ns, window.end_ns).at_ns
     if len(inside) < 2:
         return mean_w
     between = Window(int(inside[0]), int(inside[-1]), "whole")
     counted_w, shown_w = series.rate(counter, between), series.mean(power, between)
-    return mean_w * counted_w / shown_w if counted_w is not None and shown_w else mean_w
+    return mean_w * counted_w / shown_w if counted_w and shown_w else mean_w
 
 
 def idle_watts(telemetry: Telemetry, device: str) -> float | None:

@@ -5,12 +5,11 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.metrics import energy, series
 from harness.metrics.window import Window
 from harness.model import Gpu, GpuDevice, MigInstance, Range, SampledSource
-from harness.records.series import Telemetry
+from harness.records.series import Samples, Telemetry
 
 # nvmlClocksEventReasons of NVML. Clocks of an idle GPU, and clocks set on purpose, are not throttling.
 THROTTLE_REASONS = {
@@ -84,7 +83,6 @@ def _read(sources: Mapping[str, SampledSource]) -> tuple[SampledSource | None, s
 # `about`: as NVML's or AMD's source reported it of one GPU.
 def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> GpuDevice:
     name = f"gpu.{about['index']}"
-    bits = telemetry.get(f"{name}.throttle_bits").between(window.start_ns, window.end_ns).values
 
     def gauge(series_name: str) -> Range | None:
         return series.describe(telemetry.get(f"{name}.{series_name}"), window)
@@ -98,7 +96,7 @@ def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> G
         **{gauge_name: gauge(gauge_name) for gauge_name in (*_SUMMED, *_AVERAGED, *_OWN)},
         idle_power_w=energy.idle_watts(telemetry, name),
         idle_utilisation_pct=energy.idle_mean(telemetry, f"{name}.utilisation_pct"),
-        throttled_share=_throttled(bits),
+        throttled_share=_throttled(telemetry.get(f"{name}.throttle_bits"), window),
         mig=tuple(
             MigInstance(
                 number=instance["number"],
@@ -110,9 +108,10 @@ def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> G
     )
 
 
-def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
-    """The share of samples with each reason; None if it was never read."""
-    if not len(bits):
+def _throttled(samples: Samples, window: Window) -> dict[str, float] | None:
+    """The share of samples with each reason; None if it was not read over the window."""
+    bits = samples.between(window.start_ns, window.end_ns).values
+    if not len(bits) or series.describe(samples, window) is None:
         return None
     codes = bits.astype(np.int64)
     shares = {name: float(np.mean(codes & bit != 0)) for bit, name in THROTTLE_REASONS.items()}

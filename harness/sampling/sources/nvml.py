@@ -191,15 +191,16 @@ class Gpus(ABC):
                     device.readings.remove(reading)
                     self.missing |= {f"{device.name}.{name}": f"NVML: {error}" for name in reading.fields}
                     continue
+                self.missing[f"{device.name}.*"] = f"NVML: {error}"
                 if error.value in _GONE:
                     self.devices.remove(device)
-                    self.missing[f"{device.name}.*"] = f"NVML: {error}"
                     self.about.setdefault("lost", {})[device.name] = {
                         "why": str(error),
                         "at_ns": time.monotonic_ns(),
                     }
                 yield f"{device.name}: {error}"
                 return
+        self.missing.pop(f"{device.name}.*", None)
 
     def close(self) -> None:
         pynvml.nvmlShutdown()

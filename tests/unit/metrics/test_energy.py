@@ -55,6 +55,12 @@ def test_one_of_both_is_enough(power, counter):
     assert watts(gpu(power, counter), "gpu.0", WINDOW) == pytest.approx(TRUTH_W, rel=0.05)
 
 
+def test_a_counter_that_stands_still_is_no_energy_of_zero():
+    still = series(1, lambda _: 0.0)
+    assert watts(gpu(series(10, burst_w), still), "gpu.0", WINDOW) == pytest.approx(TRUTH_W, rel=0.03)
+    assert watts(gpu(None, still), "gpu.0", WINDOW) is None
+
+
 def test_a_gpu_that_shows_no_power_at_all_has_its_power_of_zero():
     assert watts(gpu(series(10, lambda _: 0.0), series(1, lambda _: 5.0)), "gpu.0", WINDOW) == 0.0
     assert watts(gpu(None, None), "gpu.0", WINDOW) is None

@@ -58,6 +58,12 @@ def test_each_by_itself_with_what_it_did_before_the_load() -> None:
     assert (second.power_w, second.throttled_share, second.idle_power_w) == (None, None, None)
 
 
+def test_throttling_that_was_read_for_a_part_of_the_window_is_not_known() -> None:
+    bits = Samples(np.arange(-2, 5) * S, np.full(7, 4.0))
+    found, _ = describe(Telemetry({"gpu.0.throttle_bits": bits}), gpus(), WINDOW)
+    assert found.devices[0].throttled_share is None
+
+
 def test_the_engines_are_those_where_it_holds_memory() -> None:
     series = {
         "gpu.0.engine_memory_bytes": held(0, 0, 0),

@@ -139,6 +139,7 @@ def test_a_failure_that_may_pass_is_asked_again_and_is_the_source_s_only_where_n
     found = read(gpus)
     assert found["gpu.0.power_w"] == 312.5
     assert "gpu.1.power_w" not in found
+    assert gpus.missing == {"gpu.1.*": "NVML: Unknown Error"}
     library.errors["nvmlDeviceGetMemoryInfo", "a"] = UNKNOWN
     with pytest.raises(UnreadableError) as caught:
         read(gpus)
