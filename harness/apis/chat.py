@@ -9,13 +9,17 @@ from harness.apis.payload import (
     Payload,
     Usage,
     arguments,
+    error_message,
+    error_payload,
     first_call,
     items,
+    mapping,
     place,
     reported_usage,
     string,
     timed_usage,
     usage_kind,
+    usage_of,
     with_content,
 )
 from harness.records.event_kind import EventKind
@@ -36,21 +40,29 @@ def read(document: Document) -> Payload:
     calls: list[CallPart] = []
     finish_reason = ""
     choices = items(document.get("choices"))
+    for holder in (mapping(document.get("x_groq")), *choices):  # OpenRouter has its errors in a choice
+        if failed := holder.get("error"):
+            return error_payload(error_message(failed))
     for choice in choices:
         if isinstance(reason := choice.get("finish_reason"), str):
             finish_reason = reason
         parts = choice.get("delta"), choice.get("message")  # a server may write the one it lacks as null
         delta = next((part for part in parts if isinstance(part, dict)), choice)
         content = delta.get("content")
-        # Some engines send the same text under both names. Mistral's API sends it as parts of the content.
+        # Some send the same text under several names; Mistral and Databricks have it among the content.
         thought = string(delta.get("reasoning")) or string(delta.get("reasoning_content"))
-        reasoning.append(thought or "".join(string(part.get("thinking")) for part in items(content)))
+        details = _parts(delta.get("reasoning_details"), "text", "summary")
+        reasoning.append(thought or details or _parts(content, "thinking", "summary"))
         texts.append(string(content) or string(delta.get("refusal")) or string(delta.get("text")))
         calls += _tool_calls(delta.get("tool_calls"))
     usage = _usage(document)
     # An empty delta may be a token without text, also where the engine adds its counts to each event.
     empty = EventKind.OTHER if choices else usage_kind(usage)
     return with_content(Payload(empty, "", finish_reason, *usage), texts, reasoning, calls)
+
+
+def _parts(parts: object, *names: str) -> str:
+    return "".join(string(part.get(name)) for part in items(parts) for name in names)
 
 
 def _tool_calls(calls: object) -> list[CallPart]:
@@ -66,10 +78,8 @@ def _tool_calls(calls: object) -> list[CallPart]:
 
 def _usage(document: Document) -> Usage:
     """Reads the usage from `usage`, where absent from llama.cpp's `timings`."""
-    timed, usage = timed_usage(document), document.get("usage")
-    if not isinstance(usage, dict):  # most events of a stream
-        return timed
-    return reported_usage(usage, "prompt_tokens", "completion_tokens", timed)
+    timed, usage = timed_usage(document), usage_of(document)
+    return reported_usage(usage, "prompt_tokens", "completion_tokens", timed) if usage else timed
 
 
 def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:

@@ -11,6 +11,10 @@ from harness.records.event_kind import UNKNOWN, EventKind
 
 _MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is wrong
 _SUCCESS = ("", "0", "200", "ok", "success")
+_OF_ERRORS = frozenset(("message", "detail", "errors"))
+_OF_EVENTS = frozenset(("choices", "type", "object"))
+# Kimi, DeepSeek and Mistral count what came from the cache next to the other counts.
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens")
 
 
 class Payload(NamedTuple):
@@ -41,6 +45,7 @@ class CallPart(NamedTuple):
     name: str
     arguments: str
     whole: bool = False  # all arguments at once, which parts may have brought before
+    early: bool = False  # all arguments at once, which parts may bring again
 
 
 Document = Mapping[str, Any]
@@ -62,18 +67,21 @@ def read_json(data: bytes, read: Reader, *, is_error: bool = False, bare_list: s
             return error_payload(str(document))
         return Payload(EventKind.OTHER, malformed="JSON that is not an object")
     named = is_error or document.get("error") or "error" in (document.get("object"), document.get("type"))
-    if named or ("message" in document and _is_bare_error(document)):
+    if named or _is_bare_error(document):
         return error_payload(error_message(document))
     return read(document)
 
 
 def _is_bare_error(document: Document) -> bool:
-    """Whether it is a code with a message, as gateways write an error, and no event of an API."""
-    code, message = document.get("code"), document["message"]
-    if not (isinstance(code, int | str) and isinstance(message, str)):
-        return False
-    good = str(code).lower() in _SUCCESS or message.lower() in _SUCCESS
-    return not good and not {"choices", "type", "object"} & document.keys()
+    """Whether it is a code with a message, a detail or a list of errors, as gateways write an error, and no
+    event of an API.
+    """
+    if not _OF_ERRORS.isdisjoint(document) and _OF_EVENTS.isdisjoint(document):
+        code, message = document.get("code", document.get("error_code")), document.get("message")
+        if isinstance(code, int | str) and isinstance(message, str):
+            return str(code).lower() not in _SUCCESS and message.lower() not in _SUCCESS
+        return bool(document.get("errors") or error_message(document.get("detail")))
+    return False
 
 
 def error_payload(message: str) -> Payload:
@@ -89,11 +97,11 @@ def _parse(data: bytes) -> Any:
 
 
 def error_message(document: Any, levels: int = 8) -> str:
-    """The human sentence in the error shapes of OpenAI, FastAPI, TGI and llama.cpp; "" where none."""
+    """The human sentence in the error shapes of OpenAI, FastAPI, TGI, llama.cpp, gateways; "" where none."""
     if isinstance(document, str):
         return document
     if isinstance(document, dict) and levels:
-        for key in ("error", "message", "detail", "msg"):
+        for key in ("error", "errors", "message", "detail", "msg"):
             if message := error_message(document.get(key), levels - 1):
                 return message
     if isinstance(document, list) and levels:
@@ -177,11 +185,19 @@ def usage_kind(usage: Usage) -> EventKind:
     return EventKind.OTHER if max(usage) == UNKNOWN else EventKind.USAGE
 
 
+def usage_of(document: Document) -> dict[str, Any]:
+    """OpenAI's `usage` of an event, in a response, or where Groq and Kimi put it; {} where none."""
+    holders = *map(mapping, map(document.get, ("response", "x_groq"))), *items(document.get("choices"))
+    return next(filter(None, (mapping(holder.get("usage")) for holder in (document, *holders))), {})
+
+
 def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) -> Usage:
     """OpenAI's `usage` with these names of its counts; where one is absent, that of `otherwise`."""
     of_prompt, of_output = (mapping(usage.get(f"{name}_details")) for name in (prompt, output))
     thought = of_output.get("reasoning_tokens", usage.get("reasoning_tokens"))  # SGLang: next to the others
-    counts = count(usage.get(prompt)), count(of_prompt.get("cached_tokens")), count(usage.get(output))
+    cached_tokens = (of_prompt.get("cached_tokens"), *map(usage.get, _CACHED))
+    cached = next((tokens for tokens in map(count, cached_tokens) if tokens != UNKNOWN), UNKNOWN)
+    counts = count(usage.get(prompt)), cached, count(usage.get(output))
     first, cached, last = (
         other if counted == UNKNOWN else counted for counted, other in zip(counts, otherwise[:3], strict=True)
     )

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from math import inf
 
 from harness.apis import CHAT, Api
-from harness.apis.payload import error_message, items, mapping
+from harness.apis.payload import error_message, items, mapping, usage_of
 from harness.client.answer import Answer, NoAnswer, NoAnswerError
 from harness.client.client import Client
 from harness.client.limits import Limits
@@ -102,11 +102,7 @@ class Seen:
     @property
     def usage(self) -> str:
         """The event with the usage block: `last` is an event of its own, `finish` the one with the reason."""
-        blocks = [
-            document
-            for document in self.documents
-            if document.get("usage") or mapping(document.get("response")).get("usage")
-        ]
+        blocks = [document for document in self.documents if usage_of(document)]
         if not blocks:
             return "never"
         if len(blocks) > 2:

@@ -49,6 +49,18 @@ def test_role_chunk_text_finish_usage_done() -> None:
             EventKind.REASONING,
             "hm",
         ),
+        (delta("", reasoning_details=[{"type": "reasoning.text", "text": "hm"}]), EventKind.REASONING, "hm"),
+        (
+            delta("", reasoning="hm", reasoning_details=[{"type": "reasoning.summary", "summary": "hm"}]),
+            EventKind.REASONING,
+            "hm",
+        ),
+        (delta("", reasoning_details=[{"type": "reasoning.encrypted", "data": "aGk="}]), EventKind.OTHER, ""),
+        (
+            delta([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}]),
+            EventKind.REASONING,
+            "hm",
+        ),
         (delta(None, refusal="I can't"), EventKind.TEXT, "I can't"),
         (delta("a", refusal=None), EventKind.TEXT, "a"),
         (
@@ -145,6 +157,21 @@ def test_llama_cpp_timings_stand_in_for_usage() -> None:
 
 
 @pytest.mark.parametrize(
+    "where",
+    [
+        '{"choices":[{"delta":{},"finish_reason":"stop","usage":%s}]}',
+        '{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":null,"x_groq":{"usage":%s}}',
+    ],
+)
+@pytest.mark.parametrize("name", ["cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens"])
+def test_usage_is_found_where_services_put_it(where: str, name: str) -> None:
+    usage = json.dumps({"prompt_tokens": 36, "completion_tokens": 9, name: 30})
+    parsed = parse_events(event((where % usage).encode()), ended=True)
+    assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (36, 30, 9)
+    assert parsed.finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
     ("total", "output", "reasoning"), [(23, 9, 4), (27, 13, 4), (None, 9, 4), (34, 20, 11), (23, 9, 11)]
 )
 def test_reasoning_is_a_part_of_the_output(total: int | None, output: int, reasoning: int) -> None:
@@ -203,6 +230,11 @@ def test_zeros_behind_a_count_are_none() -> None:
         b'data: {"code":500,"message":"out of memory"}',
         b'data: {"code":"InternalError","message":"out of memory","request_id":"7"}',
         b"event: error\ndata: out of memory",
+        b'data: {"error_code":"LIMIT","message":"out of memory"}',
+        b'data: {"detail":"out of memory"}',
+        b'data: {"result":null,"success":false,"errors":[{"code":7,"message":"out of memory"}]}',
+        b'data: {"choices":[{"delta":{"content":""},"error":{"code":502,"message":"out of memory"}}]}',
+        b'data: {"choices":[{"delta":{}}],"x_groq":{"error":"out of memory"}}',
     ],
 )
 def test_error_events(block: bytes) -> None:
@@ -219,6 +251,8 @@ def test_error_events(block: bytes) -> None:
         {"code": "", "message": ""},
         {"code": 500, "message": {"content": "a"}},
         {"code": 500, "message": "a", "choices": []},
+        {"detail": "a", "choices": [{"delta": {}, "error": None}], "x_groq": {"id": "7"}},
+        {"detail": None, "errors": []},
         {"message": "a"},
     ],
 )

@@ -15,6 +15,7 @@ from harness.records.layout import UNKNOWN
 from tests.factories.answers import DONE, event
 from tests.unit.probe.answering import answered, chunk, read, seen
 
+KIMI = {"choices": [{"delta": {}, "finish_reason": "stop", "usage": {"completion_tokens": 2}}]}
 OWN = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
 
 
@@ -23,6 +24,7 @@ OWN = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
     [
         ([chunk("", role="assistant"), chunk("a"), chunk("b"), chunk(finish="stop"), OWN], "role", "last"),
         ([chunk("a", role="assistant"), chunk("b"), chunk(finish="stop", usage=True)], "text", "finish"),
+        ([chunk("a", role="assistant"), chunk("b"), KIMI], "text", "finish"),
         ([chunk("a", usage=True), chunk("b", usage=True), chunk(finish="stop", usage=True)], "text", "each"),
         ([chunk("a"), chunk("b", finish="stop")], "text", "never"),
         ([], None, "never"),
