@@ -91,7 +91,7 @@ def _started(block: dict[str, Any], index: int) -> Payload:
     """Blocks begin empty, but for the name of a tool, and its input where a server has it whole."""
     if block.get("type") == "tool_use":
         given = arguments(block.get("input") or "")
-        call = CallPart(index, string(block.get("id")), string(block.get("name")), given)
+        call = CallPart(index, string(block.get("id")), string(block.get("name")), given, early=bool(given))
         return Payload(EventKind.TOOL_CALL if call.name else EventKind.OTHER, calls=(call,))
     if block.get("type") == "thinking":
         return _block("thinking_delta", string(block.get("thinking")), index)
@@ -110,7 +110,9 @@ def _usage(holder: Document) -> Payload:
     prompt = UNKNOWN if fresh == UNKNOWN else fresh + max(cached, 0) + max(written, 0)
     if not prompt:
         prompt = cached = UNKNOWN
-    return Payload(usage_kind((prompt, cached, output, UNKNOWN)), "", "", prompt, cached, output)
+    thoughts = count(mapping(usage.get("output_tokens_details")).get("thinking_tokens"))
+    counts = prompt, cached, output, thoughts
+    return Payload(usage_kind(counts), "", "", *counts)
 
 
 def _whole(message: Document) -> Payload:

@@ -26,7 +26,8 @@ from harness.apis.payload import (
 from harness.records.event_kind import UNKNOWN, EventKind
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
-_REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
+# The names of OpenAI, then those of Open Responses.
+_REASONING = tuple(f"response.reasoning{part}.delta" for part in ("_text", "_summary_text", "", "_summary"))
 _LAST = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
 _ANSWERS = count()  # of this process: its chats are sent back by it alone
 _NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds is neither text nor an error

@@ -50,6 +50,7 @@ class Parsed:
     answer_id: str = ""
     _by_id: dict[str, list[str]] = field(default_factory=dict)  # the calls that have one
     _moved: dict[int, int] = field(default_factory=dict)  # places of calls, where several had the same
+    _early: set[int] = field(default_factory=set)  # places of calls whose arguments parts may bring again
     _free_slot: int = 0  # behind all calls
     _has_text: bool = False
 
@@ -133,7 +134,9 @@ class Parsed:
         call[0], call[1] = call[0] or part.id, call[1] or part.name
         if call[0]:
             self._by_id.setdefault(call[0], call)
-        call[2] += part.arguments
+        if part.arguments:
+            call[2] = part.arguments if slot in self._early else call[2] + part.arguments
+            (self._early.add if part.early else self._early.discard)(slot)
         return name + part.arguments
 
     def reported_tokens(self) -> int:

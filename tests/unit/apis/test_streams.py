@@ -182,6 +182,12 @@ def test_reasoning_and_tool_calls_of_responses() -> None:
     assert json.loads(parsed.tool_calls()) == [{"id": "c1", "name": "look", "arguments": '{"a":1}'}]
 
 
+@pytest.mark.parametrize("part", ["_text", "_summary_text", "", "_summary"])
+def test_reasoning_of_responses_has_several_names(part: str) -> None:
+    parsed = read(RESPONSES, {"type": f"response.reasoning{part}.delta", "delta": "hm"})
+    assert (list(parsed.kinds), parsed.text()) == ([EventKind.REASONING], "hm")
+
+
 def _item(kind: str, **fields: object) -> dict[str, object]:
     item = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "", **fields}
     return {"type": f"response.output_item.{kind}", "output_index": 1, "item": item}
@@ -237,6 +243,26 @@ def test_a_tool_use_may_begin_with_its_whole_input() -> None:
     start: dict[str, object] = {"type": "content_block_start", "index": 0, "content_block": tool}
     parsed = read(MESSAGES, start)
     assert json.loads(parsed.tool_calls()) == [{"id": "t1", "name": "look", "arguments": '{"a": 1}'}]
+
+
+def test_parts_of_an_input_take_the_place_of_the_whole_one() -> None:
+    """Clients of the API read it so: what a call begins with is replaced by the parts that follow."""
+    events: list[dict[str, object]] = []
+    for number in "12":
+        tool = {"type": "tool_use", "id": f"t{number}", "name": "look", "input": {"a": 1}}
+        events.append({"type": "content_block_start", "content_block": tool})
+    for part in ('{"a":', "1}"):
+        delta = {"type": "input_json_delta", "partial_json": part}
+        events.append({"type": "content_block_delta", "delta": delta})
+    calls = json.loads(read(MESSAGES, *events).tool_calls())
+    assert [call["arguments"] for call in calls] == ['{"a": 1}', '{"a":1}']
+
+
+def test_thinking_that_messages_count_is_a_part_of_the_output() -> None:
+    """A service may count it and keep it to itself."""
+    usage = {"output_tokens": 30, "output_tokens_details": {"thinking_tokens": 20}}
+    parsed = read(MESSAGES, {"type": "message_delta", "delta": {}, "usage": usage})
+    assert (parsed.output_tokens, parsed.reasoning_tokens) == (30, 20)
 
 
 def test_thinking_and_tool_use_of_messages() -> None:
