@@ -120,15 +120,15 @@ def _component(label: str, tool: str, version: str | None, more: Mapping[str, An
 
 
 def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
-    """Latencies in seconds. Rates are per GPU; null if bench saw no GPU."""
-    gpus = len(cell.gpu.engine_gpus) if cell.gpu else 0
+    """Latencies in seconds. Rates are per GPU; null if the engine was seen on none."""
+    used = [device for device in cell.gpu.devices if device.index in cell.gpu.engine_gpus] if cell.gpu else []
+    gpus = len(used)
     known, placed = rates(cell), _paths(cell, *INFERENCEX_LATENCIES)
     output, total = known.get("output_tokens_per_s"), None
     if output is not None and "input_tokens_per_s" in known:
         total = output + known["input_tokens_per_s"]
     row: Document = {
-        "hw": ", ".join(dict.fromkeys(device.name or _NOT_KNOWN for device in cell.gpu.devices)) if cell.gpu
-        else _NOT_KNOWN,
+        "hw": ", ".join(dict.fromkeys(device.name or _NOT_KNOWN for device in used)) or _NOT_KNOWN,
         "tp": gpus or None,
         "conc": cell.load.slots,
         "model": summary.model.name if summary.model else _NOT_KNOWN,

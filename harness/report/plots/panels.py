@@ -109,7 +109,10 @@ def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | No
 def _by_gpu(
     telemetry: Telemetry, gpus: Sequence[int], gauge: Gauge, end_s: float, *, panels: int
 ) -> list[Curve]:
-    """A curve each, or their sum divided by `panels` if there are too many to be distinguished."""
+    """A curve each, or their sum divided by `panels` if there are too many to be distinguished.
+
+    The sum is of the time in which all of them were read: it ends where one is lost.
+    """
     curves = [
         Curve(
             f"GPU {index} {gauge.name}".strip(),
@@ -121,7 +124,8 @@ def _by_gpu(
     ]
     if len(gpus) <= MOST_GPUS or any(not len(curve.seconds) for curve in curves):
         return curves
-    grid = curves[0].seconds
+    first, last = max(curve.seconds[0] for curve in curves), min(curve.seconds[-1] for curve in curves)
+    grid = curves[0].seconds[(curves[0].seconds >= first) & (curves[0].seconds <= last)]
     total = np.sum([np.interp(grid, curve.seconds, curve.values) for curve in curves], axis=0)
     title = f"{len(gpus)} GPUs {gauge.name}".strip() + (", mean" if panels > 1 else ", sum")
     return [Curve(title, grid, total / panels, curves[0].color, gauge.dash)]

@@ -90,9 +90,10 @@ def test_what_is_exported_is_imported_again(tmp_path, kind):
 
 def test_reports_are_valid_by_the_package_of_their_format():
     seen = 0
-    for _summary, _cell, document in published("report-0.2"):
+    for _summary, cell, document in published("report-0.2"):
         report = load_benchmark_report(json.loads(json.dumps(document)))
-        assert report.results.request_performance.aggregate.requests.total >= 0
+        issued = cell.requests.ok + cell.requests.failed
+        assert report.results.request_performance.aggregate.requests.total == issued
         seen += 1
     assert seen > 10
 
@@ -237,3 +238,11 @@ def test_a_rate_per_gpu_is_not_made_up_where_no_gpu_was_seen():
     assert row["tp"] is None
     assert row["tput_per_gpu"] is row["output_tput_per_gpu"] is None
     assert row["llm-servebench"]["figures"]["output_tokens_per_s"] > 0
+
+
+@pytest.mark.parametrize(("used", "hardware", "count"), [([3], "H100", 1), ([], "unknown", None)])
+def test_the_hardware_of_a_row_is_what_the_engine_used(used, hardware, count):
+    devices = [{"index": 0, "name": "T4"}, {"index": 3, "name": "H100"}]
+    cell = made.cell(gpu={"engine_gpus": used, "devices": devices})
+    ((_, row),) = documents("inferencex", made.summary(cell))
+    assert (row["hw"], row["tp"]) == (hardware, count)
