@@ -166,7 +166,9 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
 
 
 def check_dialect(dialect: Dialect, where: str) -> None:
-    """Raises SpecError for an unknown API, or a placeholder that has no value in its table."""
+    """Raises SpecError for an unknown API, a placeholder that has no value in its table, or several answers
+    to a request, which would be read as one.
+    """
     for name in dialect.apis:
         check_known(name, API_NAMES[1:], f"{where}:dialect.apis", "API")
     _check_templates(dialect, f"{where}:dialect")
@@ -175,6 +177,12 @@ def check_dialect(dialect: Dialect, where: str) -> None:
 
 
 def _check_templates(dialect: Dialect, where: str) -> None:
+    if dialect.extra.get("n", 1) != 1:
+        raise SpecError(
+            "one answer a request is measured",
+            where=f"{where}.extra.n",
+            hint="several at once: --concurrency",
+        )
     places: dict[str, tuple[Fields, tuple[str, ...]]] = {
         "exact_output": (dialect.exact_output, ("max_tokens",)),
         "extra": (dialect.extra, ()),

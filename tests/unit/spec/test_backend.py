@@ -128,6 +128,16 @@ def test_an_engine_is_started_for_an_api_as_its_table_says(api):
             "x.toml:engine.args: unknown placeholder '{sise}'",
             "did you mean 'size'?",
         ),
+        (
+            ("{ a = 1 }", "{ n = 2 }"),
+            "x.toml:dialect.extra.n: one answer a request is measured",
+            "--concurrency",
+        ),
+        (
+            ("{ b = 2 }", "{ n = 2 }"),
+            "x.toml:dialect.extra.n: one answer a request is measured",
+            "--concurrency",
+        ),
         (("size = 9", 'name = "{modl}"'), "x.toml:engine.values: unknown placeholder '{modl}'", "'model'"),
         (('["x-server"]', '["{bim}/x"]'), "x.toml:process.program: unknown placeholder '{bim}'", "'bin'"),
         (('["--big"]', '["{nothing_like_it}"]'), "x.toml:engine.args: unknown placeholder", "known: "),
