@@ -11,6 +11,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """The folder of a test's own cache, not made yet."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("BENCH_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
 def without_plots(monkeypatch):
     """Reports without matplotlib's pictures, which take seconds each: for tests of everything else."""
     monkeypatch.setattr("harness.report.plots.draw", lambda *_arguments, **_options: [])

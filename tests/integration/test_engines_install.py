@@ -14,10 +14,7 @@ from harness.spec.backend import Backend, Header, Install, Process, Server
 from harness.spec.backend_refs import load_backend
 from tests.integration.wheels import make_wheel, no_network, only_these, sha256
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture(scope="module")

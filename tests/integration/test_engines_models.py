@@ -17,9 +17,7 @@ from tests.integration.wheels import make_wheel, no_network, only_these, sha256
 GGUF = b"GGUF" + bytes(range(200))
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture

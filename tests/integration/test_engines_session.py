@@ -19,10 +19,7 @@ from harness.spec.reach import Reach
 from tests.integration.engine_fakes import fake_backend, opened
 from tests.waiting import alive, until
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def logged_child(log: Path) -> int:

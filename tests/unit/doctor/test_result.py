@@ -14,18 +14,14 @@ from harness.run.measure import workers
 from tests.factories import documents
 from tests.factories.doctor import rate, streams
 
+pytestmark = pytest.mark.usefixtures("cache")
+
 HOST = HostFacts(machine="x86_64", cpu="a CPU", cpus_usable=2, kernel="6.1")
 
 
 def store_verdict(**changes):
     verdict = conclude([streams(8), streams(1024), rate(500)], [], [])
     result.store(documents.made(DoctorResult, host=HOST, verdict=replace(verdict, **changes)))
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def test_a_run_within_what_was_found_needs_no_advice():

@@ -36,11 +36,6 @@ def test_the_floor_is_the_outer_end_of_the_interval():
     assert one.difference_upper > one.difference
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-
-
 def key(*, host=HOST, version="0.1", **options):
     prepared = prepare(RunOptions("fixed-length", "truth", **options))
     return noise.key(host, prepared, prepared.backends[0], version)
@@ -79,5 +74,6 @@ def test_a_machine_without_a_limit_of_cpu_time_is_the_one_that_it_was_before_lim
 
 
 def test_a_damaged_file_is_no_floor(cache):
+    cache.mkdir()
     noise.path().write_text("{")
     assert noise.stored("one") == {}

@@ -45,16 +45,11 @@ def read(folder: Path) -> dict[str, "np.ndarray"]:
     }
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    return tmp_path
-
-
-def test_a_seed_draws_the_same_classifier(cache: Path) -> None:
+@pytest.mark.usefixtures("cache")
+def test_a_seed_draws_the_same_classifier(tmp_path: Path) -> None:
     types = np.arange(8, dtype=np.float32).reshape(2, WIDTH)
     pooler = np.ones((WIDTH, WIDTH), np.float32)
-    source = body(cache / "body", **{TYPES: types, "pooler.dense.weight": pooler})
+    source = body(tmp_path / "body", **{TYPES: types, "pooler.dense.weight": pooler})
     made = {seed: with_random_head(source, RandomHead("x", seed), f"m{seed}", print)[0] for seed in (1, 2)}
     one, two = read(made[1]), read(made[2])
     again, how = with_random_head(source, RandomHead("x", 1), "again", print)
@@ -69,11 +64,11 @@ def test_a_seed_draws_the_same_classifier(cache: Path) -> None:
     assert "scores are nonsense" in how
 
 
-def test_what_is_no_bert_is_one_error(cache: Path) -> None:
-    source = body(cache / "body", other=np.ones(2, np.float32))
+def test_what_is_no_bert_is_one_error(cache: Path, tmp_path: Path) -> None:
+    source = body(tmp_path / "body", other=np.ones(2, np.float32))
     with pytest.raises(SetupError, match="not a BERT model"):
         with_random_head(source, RandomHead("x"), "m", print)
-    assert not list((cache / "cache" / "models").glob("m-*/*"))
+    assert not list((cache / "models").glob("m-*/*"))
 
 
 def test_the_model_of_rerank_says_that_it_is_random() -> None:

@@ -16,10 +16,7 @@ from tests.factories.runs import SMALL, make_run
 RUN = "20261120T051744Z-shared-prefix-a1b2c3"
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture
