@@ -11,6 +11,7 @@ from harness.engines.session import open_engine
 from harness.engines.simulate import simulated
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.engines.start.request import EngineRequest
+from harness.errors import SetupError
 from harness.host import paths
 from harness.spec.backend import Process
 from harness.spec.backend_refs import parse_backend_list
@@ -201,5 +202,5 @@ def test_a_folder_is_no_file_to_hand_over(tmp_path, ollama, monkeypatch):
     model = Model("small", "none", tracks={"gguf": Track("gguf", "GGUF", path=str(tmp_path))})
     choice = LaunchChoice("process", "as a test")
     opening = open_engine(EngineRequest(ollama, choice, "small", model, log_path=tmp_path / "log"), print)
-    with pytest.raises(Exception, match="takes one file"):
+    with pytest.raises(SetupError, match="takes one file"):
         opening.__enter__()

@@ -1,5 +1,6 @@
 """How many repeats are planned, which of them a step measures, and when a run stops."""
 
+from argparse import ArgumentTypeError
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -210,7 +211,7 @@ def test_an_engine_that_is_kept_has_one_life():
 
 def test_repeats_are_auto_or_a_number():
     assert (repeats("auto"), repeats("7")) == ("auto", 7)
-    with pytest.raises(Exception, match="neither auto nor"):
+    with pytest.raises(ArgumentTypeError, match="neither auto nor"):
         repeats("many")
 
 
