@@ -97,7 +97,11 @@ def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
         "think_time": (load.think_time_s > 0, "think_time_s"),
     }
     unread = {key: what for key, (is_read, what) in read.items() if not is_read}
-    unread = {key: what for key, what in unread.items() if getattr(load, key) != _DEFAULTS[key]}
+    unread = {
+        key: what
+        for key, what in unread.items()
+        if getattr(load, key) != _DEFAULTS[key] or f"load.{key}" in given
+    }
     chosen = any(f"load.{key}" in given for key in _DECIDING)
     for key, what in unread.items():
         if not chosen or f"load.{key}" in given:
@@ -170,10 +174,16 @@ def _check_abandonment(load: Load, where: str, *, sessions: bool) -> None:
             where=f"{where}.abandon_share",
             hint="who stays is measured",
         )
-    if load.abandon_share:
-        positive(load.abandon_after_s, f"{where}.abandon_after_s", LONGEST_S)
     if load.abandon_share and sessions:
         raise SpecError("is of prompts with one turn", where=f"{where}.abandon_share", hint="leave it out")
+    if load.abandon_share and not load.abandon_after_s:
+        raise SpecError(
+            "needs abandon_after_s",
+            where=f"{where}.abandon_share",
+            hint="--set load.abandon_after_s=2: these users hang up 2 s after the send",
+        )
+    if load.abandon_share:
+        positive(load.abandon_after_s, f"{where}.abandon_after_s", LONGEST_S)
 
 
 def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:

@@ -297,6 +297,17 @@ def test_a_key_that_no_such_load_reads_is_refused(line, message):
         load_scenario("fixed-length", {f"load.{key}": tomllib.loads(line)[key], "load.concurrency": [2]})
 
 
+def test_a_given_key_that_no_such_load_reads_is_refused_at_its_default_too():
+    with pytest.raises(SpecError, match=r"^load\.arrival, as given: only applies to a rate"):
+        load_scenario("fixed-length", {"load.arrival": "poisson"})
+
+
+def test_users_who_hang_up_need_a_time_until_they_do():
+    with pytest.raises(SpecError, match=r"^load\.abandon_share, as given: needs abandon_after_s") as refused:
+        load_scenario("fixed-length", {"load.abandon_share": 0.5})
+    assert "--set load.abandon_after_s=2" in (refused.value.hint or "")
+
+
 @pytest.mark.parametrize(
     ("scenario", "key", "value"),
     [
