@@ -6,7 +6,7 @@ from harness.errors import SpecError
 from harness.model import RunWarning
 from harness.model.numbers import as_given
 from harness.plan import ProbeSizes, all_requests, highest_load, load_points, most_requests, warmup_requests
-from harness.spec.scenario import Scenario, TraceReplay
+from harness.spec.scenario import Scenario, TraceReplay, turns_of
 from harness.validity import notices
 from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
@@ -28,8 +28,8 @@ def checked_source(
         _check_no_sessions(scenario, source)
     if source is not None:
         _check_warmup(scenario, source)
-        if sizes is not None and scenario.load.rate:
-            _check_long_probe(scenario, sizes, source)
+    if sizes is not None and scenario.load.rate:
+        _check_long_probe(scenario, sizes, source)
     return source
 
 
@@ -123,11 +123,21 @@ def _check_warmup(scenario: Scenario, source: Trace | Dataset) -> None:
         )
 
 
-def _check_long_probe(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dataset) -> None:
-    """Refuses a search whose long probes would all be too short: a prompt is sent once in a cell."""
+def _check_long_probe(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dataset | None) -> None:
+    """Refuses a search of rates whose probes would all end too early to decide.
+
+    Of chats the later turns follow the answers, so that a probe reaches its rate only after a whole chat. A
+    file gives each prompt once.
+    """
+    if turns_of(scenario.prompts) > 1 or (isinstance(source, Trace) and source.calls is not None):
+        raise SpecError(
+            "a probe ends before its chats or sessions have come to their rate",
+            where="--find-capacity --rate",
+            hint="--concurrency finds how many of them at once keep the limits",
+        )
     highest = highest_load(scenario.load)
     needed = all_requests(scenario, highest, sizes.long(highest))
-    if len(source) < needed:
+    if source is not None and len(source) < needed:
         raise SpecError(
             f"a long probe at {as_given(highest.value)} requests/s takes {needed:,} prompts, and the file "
             f"gives {len(source):,}",

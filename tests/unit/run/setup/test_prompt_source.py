@@ -55,6 +55,19 @@ def test_a_search_of_a_rate_is_refused_where_its_longest_probe_has_more_requests
     assert len(searched(concurrency=[1, 64])) == 1800  # a smaller probe of a closed loop is no shorter one
 
 
+@pytest.mark.parametrize("scenario", ["shared-prefix", "agent-sessions"])
+def test_a_search_of_a_rate_is_refused_for_chats_which_reach_it_late(scenario):
+    """400 requests at 200 requests/s, of chats that think for 4 s between turns, came at 10 requests/s."""
+
+    def searched(load):
+        given = {"slo.ttft_ms.p95": 500, "load.concurrency": [], "load.think_time_s": 0} | load
+        return prepare(RunOptions(scenario, "truth", overrides=given, find_capacity=True))
+
+    with pytest.raises(SpecError, match="before its chats or sessions have come to their rate"):
+        searched({"load.rate": [1, 8]})
+    assert searched({"load.concurrency": [1, 8]}).probe_sizes is not None
+
+
 @pytest.mark.parametrize(
     ("scenario", "given", "where"),
     [
