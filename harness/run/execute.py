@@ -126,7 +126,8 @@ class Run(Lives):
     def _lives(self, blocks: Sequence[Block]) -> None:
         """Starts the engines of these blocks, measures the blocks, and stops all engines after the last one.
 
-        Agreement questions come after the cells, which they would disturb.
+        Agreement questions come after the cells, which they would disturb, and so does a probe where the
+        first requests after a start are measured.
         """
         first: dict[int, Block] = {}
         for block in blocks:
@@ -148,6 +149,10 @@ class Run(Lives):
             if blocks[0].start is not None and self.cells:
                 self.write_summary()
             for backend, engine in engines.items():
+                block = first[backend]
+                if block.cells and backend not in ended and not self.interrupted:
+                    with self.recorded(block, engine):
+                        self._probe(block.cells[0], engine, self.workloads_of(block, engine))
                 asked = self.prepared.of(first[backend])
                 if not self.interrupted and self.questions.unasked(asked.label):
                     with self.recorded(first[backend]):
@@ -173,7 +178,8 @@ class Run(Lives):
             began_s = time.monotonic()
             workload = self._ready(cell, workloads, engine)
             summary, facts = self._measure(cell, workload, engine)
-            while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
+            start = facts.cache.method == "restart" or self.prepared.scenario.begins_cold  # for another try
+            while not (self.interrupted or start) and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
             self.took_s[cell] = time.monotonic() - began_s
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
@@ -225,7 +231,7 @@ class Run(Lives):
                     self.refused[label] = error
                 raise error
             workloads = self.workloads_of(cell, engine)
-            if self.prepared.options.probe:
+            if not self.prepared.scenario.begins_cold:
                 self._probe(cell, engine, workloads)
 
     def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
@@ -301,7 +307,7 @@ class Run(Lives):
     def _needs_new_start(self, lives: Sequence[Block]) -> bool:
         """Sets aside the only cell of these lives if it was spoiled; returns whether it was.
 
-        Its engine is started again: for a cell alone in its life, only a start sets the cache.
+        Its engine is started again: for a cell alone in its life, only a start sets the cache or is measured.
         """
         names = [cell.name for block in lives for cell in block.cells]
         return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell.cell in names)
@@ -318,7 +324,7 @@ class Run(Lives):
     def _probe(self, cell: Cell, engine: EngineSession, workloads: Workloads) -> None:
         """Probes the engine, but a backend only once in a run."""
         label = self.prepared.of(cell).label
-        if label in self.probed:
+        if label in self.probed or not self.prepared.options.probe:
             return
         self.probed.add(label)
         self.ui.stage(f"{label}: probing")

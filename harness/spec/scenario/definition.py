@@ -110,6 +110,11 @@ class Scenario:
     def name(self) -> str:
         return self.scenario.name
 
+    @property
+    def begins_cold(self) -> bool:
+        """Whether the first requests after a start are measured: nothing but its first text precedes them."""
+        return self.verdict.between_repeats == "restart" and not self.load.warmup_requests
+
 
 def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
     """Raises SpecError if the API does not take the scenario's prompts or images."""

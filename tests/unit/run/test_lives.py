@@ -77,6 +77,34 @@ def test_one_connection_over_http2_that_fails_is_tried_again(monkeypatch, reason
 UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None, load=lambda cell, progress: None)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "order"),
+    [("cold-start", ["cell", "probe"]), ("single-user", ["probe", "cell", "again", "cell", "again"])],
+)
+def test_first_requests_after_a_start_follow_neither_a_probe_nor_another_try(
+    tmp_path, monkeypatch, scenario, order
+):
+    run = Run.start(prepare(RunOptions(scenario, "vllm", launch="simulate", repeats=1, out=tmp_path)), UI)
+    done = []
+    engine = SimpleNamespace(end_as_error=lambda _label: ExitStack())
+    facts = SimpleNamespace(cache=SimpleNamespace(method="reset"), engine_exited=None)
+    workloads = SimpleNamespace(of=lambda _cell: SimpleNamespace(requests=[]))
+    for name, fake in {
+        "opened": lambda *_: engine,
+        "workloads_of": lambda *_: workloads,
+        "_ready": lambda *_: None,
+        "_measure": lambda *_: done.append("cell") or (None, facts),
+        "again": lambda *_: done.append("again") or done.count("again") == 1,
+    }.items():
+        monkeypatch.setattr(Run, name, fake)
+    monkeypatch.setattr(execute, "cell_line", lambda *_: "")
+    monkeypatch.setattr(execute, "probe_engine", lambda *_: done.append("probe"))
+    monkeypatch.setattr(execute, "keep_probe", lambda *_: None)
+    monkeypatch.setattr(execute, "refusal", lambda *_: None)
+    run._lives(run.prepared.plan[:1])
+    assert done == order
+
+
 def letters(texts):
     return [-(-len(text) // 4) for text in texts]
 
