@@ -19,7 +19,7 @@ from harness.metrics.view import CellView, RequestView, Rows
 from harness.metrics.window import first_left_empty_ns, slots_by_worker
 from harness.model import METRICS, Load, SteadyState, known
 from harness.model.numbers import percent_apart
-from harness.records.layout import UNKNOWN, Records, with_text
+from harness.records.layout import UNKNOWN, Outcome, Phase, Records, with_text
 
 Floats = NDArray[np.float64]
 Form = Literal["ramp", "drift", "step", "stall"]
@@ -223,14 +223,19 @@ def steady_state(
     """
     requests = view.requests
     chosen = view.measured & (requests["sent_ns"] != UNKNOWN)
+    # Warm-up has to stand in for all that was sent, also by users who hang up: in it nobody does.
+    hang_up = (requests["phase"] == Phase.IMPATIENT) & (requests["outcome"] != Outcome.CANCELLED)
+    counted = chosen | (hang_up & (requests["sent_ns"] != UNKNOWN))
     if not chosen.any():
         return SteadyState(state="unknown", why="no measured request was sent")
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
     profile = known(load.profile)
     if in_stretches or load.kind == "trace" or profile:
         return SteadyState(state="not tested", why="the load itself changes over time")
-    if load.slots is not None and chosen.sum() <= load.slots:
+    if load.slots is not None and counted.sum() <= load.slots:
         return SteadyState(state="not tested", why="all requests are sent at once")
+    if load.slots == 1 and load.start_declared == "together" and (requests["phase"] != Phase.WARMUP).all():
+        return SteadyState(state="not tested", why="the first requests after a start are what is measured")
     # What an open loop sends out follows its arrivals, which come as chance has it.
     most = MOST_BATCHES
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
@@ -247,12 +252,12 @@ def steady_state(
     }
     # A course begins with its first answer, before which requests may have failed.
     start = max([begin, *(int(course.starts_ns[cut]) for course in courses if (cut := cuts[course.name]))])
-    ramp = int(np.count_nonzero(chosen & (requests["sent_ns"] < start)))
-    early = int(np.count_nonzero(chosen & (requests["sent_ns"] < spread_over_ns)))
-    early = early if early >= START_SHARE * chosen.sum() else 0
+    ramp = int(np.count_nonzero(counted & (requests["sent_ns"] < start)))
+    early = int(np.count_nonzero(counted & (requests["sent_ns"] < spread_over_ns)))
+    early = early if early >= START_SHARE * counted.sum() else 0
     state, why = _state(courses, found, early)
     if state == "ramp kept" and ramp > early:
-        why = f"the first {ramp} of {chosen.sum()} measured requests differ from the rest: {why}"
+        why = f"the first {ramp} of {counted.sum()} measured requests differ from the rest: {why}"
     return SteadyState(
         state=state,
         why=why,

@@ -8,12 +8,12 @@ import pytest
 from harness.metrics.steady import Course, steady_state, steady_state_of
 from harness.metrics.view import RequestView
 from harness.model import UNSET, CellResult
-from harness.records.layout import Outcome
-from harness.summary import summarise_cell, view_of
+from harness.records.layout import Outcome, Phase
+from harness.summary import view_of
 from harness.validity.steady import ramp_warnings
 from tests.bench.steadiness import stalling
 from tests.factories.documents import changed, made
-from tests.factories.recorded import facts, load, records, requested
+from tests.factories.recorded import facts, load, records, requested, summarise_cell
 
 CLOSED = load("concurrency", 1)
 
@@ -191,6 +191,37 @@ def test_a_ramp_is_told_and_kept():
     assert found.fixed_s == 0
     assert found.start_s == pytest.approx(4.0, abs=0.6)
     assert found.end_s < found.drained_s
+
+
+def test_warm_up_stands_in_for_users_who_hang_up_as_well():
+    """Nobody hangs up in a warm-up, so one of as many requests is over no earlier."""
+    every = one_after_another([400] * 20 + [100, 104, 96] * 40)
+    every.requests["phase"][::2] = Phase.IMPATIENT
+    found = steady_state(RequestView(every), CLOSED)
+    assert found.ramp_requests in range(18, 30)
+    assert found.why.startswith(f"the first {found.ramp_requests} of 140 measured requests differ")
+
+
+def test_a_wave_and_a_half_of_users_half_of_whom_hang_up_is_not_sent_at_once():
+    rows = [{"intended": 100 * (i // 8), "texts": [100 * (i // 8) + 90]} for i in range(12)]
+    every = records(*rows)
+    every.requests["phase"][::2] = Phase.IMPATIENT
+    assert steady_state(RequestView(every), load("concurrency", 8)).why == "too few requests to tell"
+
+
+def test_a_slow_first_answer_after_a_start_is_no_doubt():
+    """Five answers of 32 texts each within 400 ms, the first of them 1,600 ms later."""
+    sent = [0, *range(2000, 3600, 400)]
+    rows = [
+        {"intended": at, "texts": [until + 12 * i for i in range(1, 33)]}
+        for at, until in zip(sent, [1600, *sent[1:]], strict=True)
+    ]
+    first = records(*rows)
+    assert steady_state(RequestView(first), CLOSED).state == "ramp kept"
+    started = load("concurrency", 1, start_declared="together")
+    assert steady_state(RequestView(first), started).state == "not tested"
+    first.requests["phase"][1] = Phase.WARMUP
+    assert steady_state(RequestView(first), started).state == "ramp kept"
 
 
 def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
