@@ -48,6 +48,14 @@ def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[
     return None if nearest is None else Next(nearest, True)
 
 
+def usually_at_most(loads: Sequence[float], starts: int) -> int:
+    """Probes of a search: those that double the load, two that halve what lies between, and the long ones.
+
+    A long probe that contradicts a short one, and one that the client spoiled, can add some.
+    """
+    return math.ceil(math.log2(loads[-1] / loads[0])) + 3 + max(MOST_LONG, starts)
+
+
 def _next_short(loads: Sequence[float], found: Bracket) -> int | None:
     if found.kept is None:
         return 0 if found.failed is None else None

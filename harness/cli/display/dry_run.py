@@ -28,6 +28,7 @@ from harness.model import (
 from harness.model.numbers import as_given, counted
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
 from harness.report.wording import aligned
+from harness.run.search import usually_at_most
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.prompt_source import source_warnings
 from harness.run.setup.sending import sending_s
@@ -156,10 +157,10 @@ class Description:
         lasts = f"lasts {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
         if loads[0].load.kind == "concurrency":
             lasts = f"has {sizes.long(loads[0].load).waves} answers of each slot or more"
-        starts = counted(self.prepared.repeats, "start")
+        starts, values = self.prepared.repeats, [cell.load.value for cell in loads]
         return (
-            f"for each engine a search among {len(loads)} loads in {starts}, "
-            f"usually 8 to 14 probes; the last one in a start decides and {lasts}"
+            f"for each engine a search among {len(loads)} loads in {counted(starts, 'start')}, usually at "
+            f"most {usually_at_most(values, starts)} probes; the last one in a start decides and {lasts}"
         )
 
     @property

@@ -19,7 +19,7 @@ from harness.plan import (
 )
 from harness.run.execute import Run
 from harness.run.measure.workloads import Workloads
-from harness.run.search import next_probe, probes
+from harness.run.search import next_probe, probes, usually_at_most
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
@@ -69,6 +69,14 @@ def test_every_limit_is_found_in_few_probes(limit):
     assert 3 <= len(long) <= 5
     low, value, high = only(cells).interval
     assert 0.87 * capacity <= low <= value <= capacity <= high <= 1.14 * capacity
+
+
+@pytest.mark.parametrize("starts", [1, 3, 5])
+@pytest.mark.parametrize("ends", [(1, 64), (5, 10), (20, 25)])
+def test_a_search_takes_no_more_probes_than_are_named_beforehand(ends, starts):
+    loads = capacity_grid(Load(requests=1, rate=ends)).rate
+    most = max(len(searched(load + 0.01, starts=starts, loads=loads)) for load in loads[::40])
+    assert starts < most <= usually_at_most(loads, starts)
 
 
 def test_where_no_load_keeps_the_limits_one_long_probe_of_the_lowest_ends_the_search():
