@@ -43,6 +43,9 @@ def read(document: Document) -> Payload:
     for holder in (mapping(document.get("x_groq")), *choices):  # OpenRouter has its errors in a choice
         if failed := holder.get("error"):
             return error_payload(error_message(failed))
+    state = mapping(document.get("base_resp"))  # of MiniMax, in each event
+    if state.get("status_code"):
+        return error_payload(string(state.get("status_msg")))
     for choice in choices:
         if isinstance(reason := choice.get("finish_reason"), str):
             finish_reason = reason

@@ -235,6 +235,7 @@ def test_zeros_behind_a_count_are_none() -> None:
         b'data: {"result":null,"success":false,"errors":[{"code":7,"message":"out of memory"}]}',
         b'data: {"choices":[{"delta":{"content":""},"error":{"code":502,"message":"out of memory"}}]}',
         b'data: {"choices":[{"delta":{}}],"x_groq":{"error":"out of memory"}}',
+        b'data: {"choices":null,"base_resp":{"status_code":1002,"status_msg":"out of memory"}}',
     ],
 )
 def test_error_events(block: bytes) -> None:
@@ -253,6 +254,7 @@ def test_error_events(block: bytes) -> None:
         {"code": 500, "message": "a", "choices": []},
         {"detail": "a", "choices": [{"delta": {}, "error": None}], "x_groq": {"id": "7"}},
         {"detail": None, "errors": []},
+        {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}},
         {"message": "a"},
     ],
 )
