@@ -24,15 +24,6 @@ def view_of(
     return CellView(by_arrival(records), facts, requested, telemetry)
 
 
-def summarise_cell(
-    records: Records,
-    facts: CellFacts,
-    requested: RequestTable | None,
-    telemetry: Telemetry = NO_TELEMETRY,
-) -> CellResult:
-    return summarise_view(view_of(records, facts, requested, telemetry))
-
-
 def about(cell: CellView) -> Figures:
     """What a cell is, the verdict on its figures, and the conditions under which they hold."""
     facts, (hit_rate, _) = cell.of(cache_hits.measured_facts), cell.of(cache_hits.hit_rate_of)
