@@ -244,7 +244,7 @@ def _value(value: float, shown: Measure) -> str:
 def under_load(summary: Summary) -> Iterator[str]:
     """Throughput and first token of each backend over the users: `155 tok/s at 8 users, 19 at 1; …`.
 
-    Nothing if fewer than two numbers of users have a figure.
+    Nothing if fewer than two numbers of users have a figure. A capacity says itself where a limit is.
     """
     for course in courses(summary):
         rates = _known(course.users, course.output_tokens_per_s)
@@ -252,7 +252,8 @@ def under_load(summary: Summary) -> Iterator[str]:
         if len(rates) < 2:
             continue
         first = [_waits(waits)] if len(waits) > 1 else []
-        parts = [_rates(rates), *first, *_limit(course), *_cut_short(summary, course)]
+        limit = () if summary.capacity else _limit(course)
+        parts = [_rates(rates), *first, *limit, *_cut_short(summary, course)]
         doubtful = f" (figures {IN_DOUBT}: see the warnings)" if course.in_doubt else ""
         yield plain(f"{course.label}: {'; '.join(parts)}{doubtful}.")
 

@@ -16,6 +16,7 @@ from harness.report.findings.sentences import by_metric, claims, limit_words, se
 from harness.report.text.screen import screen
 from harness.report.text.table import markdown, terminal
 from harness.report.view import groups
+from tests.factories.documents import changed
 from tests.factories.summaries import cell, summary, verdict
 
 LOAD = {"kind": "concurrency", "value": 4}
@@ -514,6 +515,17 @@ def test_a_cell_that_was_cut_short_is_no_load_of_the_limit():
 )
 def test_of_one_server_it_says_what_more_users_bring(rates, waits, says):
     assert list(under_load(_loaded(rates, waits))) == [f"vllm: {says}."]
+
+
+def test_a_capacity_search_has_no_other_limit_and_no_step_to_higher_loads():
+    loaded = _loaded((19.0, 80.0, 155.0), (100.0, 101.0, 104.0))
+    assert any("--concurrency" in step.do for step in conclude(loaded).next_steps)
+    capacity = {"label": "vllm", "kind": "concurrency", "kept_by_search": [4], "tested": []}
+    searched = changed(loaded, capacity=[capacity])
+    assert list(under_load(searched)) == [
+        "vllm: 155 output tokens/s at 8 users, 19.0 at 1; the first token stays at 104 ms."
+    ]
+    assert not any("--concurrency" in step.do for step in conclude(searched).next_steps)
 
 
 def test_a_load_that_was_cut_short_is_named_where_it_is_left_out():
