@@ -177,7 +177,7 @@ def _open(waiting: Undecided) -> str:
 
 
 def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
-    """Nothing if any backend reached its limit, if too few loads tell, or of a search, which chose its loads."""
+    """Nothing if any backend reached its limit, if too few loads tell, or of a capacity search."""
     if courses and not summary.capacity and all(course.limit_reached is False for course in courses):
         users = max(max(course.users) for course in courses)
         loads = ",".join(as_given(times * users) for times in MORE_USERS)
