@@ -66,6 +66,8 @@ def not_kept(summary: Summary) -> list[str]:
     Every repeat has requests of its own, and the first ones say whether nights had the same.
     """
     figures = _figures(summary)
+    if not summary.cells:
+        return [f"{summary.run} is not in the history: no cell of it was measured"]
     return [
         f"{label} {load.label} of {summary.run} is not in the history: {why}"
         for label, load in dict.fromkeys((cell.label, cell.point) for cell in summary.cells if not cell.probe)

@@ -56,7 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
             append_history(path, new)
     history = read_history(path)
     if not history:
-        hint = "`bench history RUN` adds one; --out names the folder of the runs"
+        adds = "`bench history RUN` adds one; --out names the folder of the runs"
+        hint = "" if arguments.runs else adds
         raise SpecError("no run in the history", where=str(path), hint=hint)
     courses, runs = series(history), {entry.run for entry in history}
     regressions = drifts(courses, arguments.floor / 100)

@@ -281,6 +281,10 @@ def test_a_backend_without_a_valid_figure_is_left_out_by_name():
     assert [one.label for one in entries(made(Manifest), whole)] == ["vllm"]
 
 
+def test_a_run_without_a_cell_is_left_out_by_name():
+    assert not_kept(summary(run="run-00")) == ["run-00 is not in the history: no cell of it was measured"]
+
+
 def test_a_load_that_a_capacity_search_tried_late_is_in_the_history():
     probed = [cell("vllm", repeat=repeat, probe={"seconds": 1.0, "answers": 2}) for repeat in (4, 5)]
     whole = summary(*probed, **compare(probed, Rules(primary=METRIC, metrics=(METRIC,)))._asdict())

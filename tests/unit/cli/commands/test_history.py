@@ -215,6 +215,17 @@ def test_a_gate_over_no_history_has_not_passed(tmp_path, capsys):
     ]
 
 
+def test_a_run_that_cannot_be_added_is_not_offered_again(tmp_path, capsys):
+    """A run that was interrupted in its first cell has none."""
+    folder = make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
+    shutil.rmtree(folder.path / "cells")
+    assert history(tmp_path, folder.run_id) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [
+        f"warning: {folder.run_id} is not in the history: no cell of it was measured",
+        f"error: {history_path(tmp_path)}: no run in the history",
+    ]
+
+
 @pytest.mark.parametrize("floor", ["-100", "nan", "5%"])
 def test_a_floor_that_is_no_share_is_refused(results, capsys, floor):
     assert history(results, "--fail-on", "slower", "--floor", floor) == ExitCode.USAGE
