@@ -4,6 +4,8 @@ waves."""
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from harness.metrics.in_flight import times_in_system_ns
 from harness.metrics.view import RequestView
 from harness.model import Load, Minimum, Sample
@@ -81,9 +83,12 @@ class Waves:
 
 
 def waves(view: RequestView, load: Load) -> Waves | None:
-    """None for an open loop, for a single slot (its rate has no bias), and if no answer took any time."""
+    """None for an open loop, and if no answer took any time. None too where a rate has no bias: of a single
+    slot, and of a batch that is declared to be sent at once, whose window cuts no answer."""
     slots = load.slots
     times_ns = times_in_system_ns(view.answers)
     if slots is None or slots < 2 or not times_ns.any():
+        return None
+    if load.start_declared == "together" and np.count_nonzero(view.requests["sent_ns"] != UNKNOWN) <= slots:
         return None
     return Waves(len(times_ns) / slots, float(times_ns.std() / times_ns.mean()), slots)

@@ -8,7 +8,7 @@ from harness.report.findings.manifest_lines import machine, model
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, tag, text_table
 from harness.report.tables.sessions import session_tables
-from harness.report.tables.starts import start_tables
+from harness.report.tables.subject import subject_tables
 from harness.report.view import Group, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import NOT_KNOWN, capital, listing
 
@@ -34,7 +34,7 @@ def results(source: Source) -> Html | None:
         tag("p", POOLED, class_="muted") if repeats(source.summary) > 1 else None,
         *shown_tables,
         *(tag("p", f"{capital(line)}.", class_="muted") for line in notes.prices(source.summary)),
-        *map(text_table, (*start_tables(source.summary), *session_tables(source.summary))),
+        *map(text_table, (*subject_tables(source.summary), *session_tables(source.summary))),
         details(f"At the other {counted(len(folded), 'load')}", *folded) if folded else None,
         tag("p", tag("a", claim_words.counts(published), href="#claims")) if published else None,
         _engines(source),

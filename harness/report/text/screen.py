@@ -11,7 +11,7 @@ from harness.report.findings.grid import Column, fitting, width
 from harness.report.findings.notes import banner, odd_tracks, prices
 from harness.report.findings.sentences import load_words
 from harness.report.tables.sessions import session_tables
-from harness.report.tables.starts import start_tables
+from harness.report.tables.subject import subject_tables
 from harness.report.text.first_lines import first_lines
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
@@ -68,7 +68,7 @@ def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
         yield (left + "".join(_cells(row, kept, sizes, paint))).rstrip()
     for line in _below_table(summary, left_out, columns):
         yield paint(line, DIM)
-    for table in (*start_tables(summary), *session_tables(summary)):
+    for table in (*subject_tables(summary), *session_tables(summary)):
         yield from table.lines(columns)
 
 

@@ -14,7 +14,7 @@ from harness.report.tables.agreement_tables import agreement_tables
 from harness.report.tables.replicas import replica_tables
 from harness.report.tables.roles import role_tables
 from harness.report.tables.sessions import session_tables
-from harness.report.tables.starts import start_tables
+from harness.report.tables.subject import subject_tables
 from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
 from harness.report.view import Group, Row, groups, labels, point_words, repeats, repeats_words
@@ -49,7 +49,7 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
 
 
 def _more_tables(summary: Summary) -> Iterator[Table]:
-    for tables in (start_tables, session_tables, replica_tables, role_tables, agreement_tables):
+    for tables in (subject_tables, session_tables, replica_tables, role_tables, agreement_tables):
         yield from tables(summary)
 
 
