@@ -69,16 +69,19 @@ def bring_about(
 
     It is emptied by the engine's own reset. If that fails, the restart just before this cell does it, or a
     salt that sets the cell's prefixes apart. `any` leaves it as it is. A salt then sets prompts that share
-    nothing apart from those of earlier runs. Raises SetupError if a request that fills the cache fails, and
+    nothing apart from those of earlier runs. Images and schemas are set apart where the server may hold them:
+    no reset empties those caches. Raises SetupError if a request that fills the cache fails, and
     KeyboardInterrupt if `stop` is set meanwhile.
     """
     requested, number = prepared.scenario.cache.state, _number(prepared, cell, attempt)
+    held = int(number) if _may_hold(engine, again=attempt.number > 0) else None
     if APIS[engine.definition.dialect.api].gives == "transcripts":
         return CacheState(requested, "none", "recordings are sent as they are")
     if requested == "any" and reusable(workload.requested)[0].any():
-        return CacheState(requested, "none", "not asked for")
+        return CacheState(requested, "none", "not asked for", Salt(held=held))
     in_front = len(prepared.backends) > 1 and any(map(_may_need_front, prepared.backends))
     state = _emptied(requested, engine, number, again=attempt.number > 0, in_front=in_front)
+    state = replace(state, salt=state.salt._replace(held=held))
     if requested in ("any", "cold"):
         return state
     chosen = (
@@ -124,13 +127,17 @@ def _emptied(
     return CacheState(requested, method, f"{how}; {own}", Salt(number, in_front))
 
 
+def _may_hold(engine: EngineSession, *, again: bool) -> bool:
+    """Whether it may have had these very requests. A fresh one had none, whatever an engine before it had."""
+    return not engine.fresh and (again or not engine.started_here)
+
+
 def _method(requested: str, engine: EngineSession, *, again: bool) -> tuple[Method, str]:
     """The method, and what it did in words."""
     cache = engine.definition.prefix_cache
     if cache.enabled is False:
         return "off", "this backend runs without a prefix cache"
-    # It may hold these very prompts, but a fresh one holds none, whatever an engine before it was sent.
-    seen = not engine.fresh and (again or not engine.started_here)
+    seen = _may_hold(engine, again=again)
     if requested == "any":
         return ("salt", "not emptied") if seen else ("none", "not asked for")
     reset = engine.reset_prefix_cache()

@@ -24,9 +24,9 @@ from harness.run.setup.prepare import Prepared
 from harness.spec.scenario import Scenario
 from harness.spec.scenario.images import Images
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
+from harness.workload.prompts import images, structured
 from harness.workload.prompts.audio import wav_of
 from harness.workload.prompts.calls import json_bytes
-from harness.workload.prompts.images import url_of
 from harness.workload.prompts.request import Picture
 from harness.workload.prompts.workload import Workload
 from harness.workload.typical import typical_seed
@@ -37,6 +37,7 @@ class Salt(NamedTuple):
 
     value: str = ""  # "": none
     in_front: bool = False  # it also stands in front of each prompt
+    held: int | None = None  # sets images and schemas apart that the server may hold, whatever was emptied
 
 
 UNSALTED = Salt()
@@ -125,8 +126,8 @@ def bodies(
 ) -> Iterator[bytes]:
     """Yields the bodies of the requests in `seq` order. A recorded call has BLANK for what it begins with.
 
-    `max_tokens` replaces each request's own, and then lengths are not forced and turns not kept. A recording
-    is sent without the `salt`.
+    `max_tokens` replaces each request's own, and then lengths are not forced, turns not kept, and answers not
+    constrained. A recording is sent without the `salt`.
     """
     front = f"{salt.value} " if salt.in_front else ""
     request, api = prepared.scenario.request, APIS[engine.definition.dialect.api]
@@ -148,9 +149,12 @@ def bodies(
             for turn in turns[:salted]:
                 turn["content"] = front + turn["content"]
         messages += turns
-        if asked_chat.images:
-            spec, last = prepared.scenario.images, turns[-1]["content"]
-            parts = _parts(api, spec, last, asked_chat.images)
+        pictures, constraint = asked_chat.images, asked_chat.constraint if max_tokens is None else None
+        if salt.held is not None:
+            pictures = tuple(images.set_apart(picture, salt.held) for picture in pictures or ())
+            constraint = constraint and structured.set_apart(constraint, salt.held)
+        if pictures:
+            parts = _parts(api, prepared.scenario.images, turns[-1]["content"], pictures)
             messages[-1] = {**turns[-1], "content": parts}
         if asked_chat.clip is not None:
             messages = [{"role": "user", "content": wav_of(asked_chat.clip.recording)}]
@@ -158,7 +162,7 @@ def bodies(
         chat = Chat(
             messages,
             asked_chat.max_tokens if max_tokens is None else max_tokens,
-            asked_chat.constraint,
+            constraint,
             tools.definitions if tools else (),
             tools.choice if tools else "auto",
             salt.value,
@@ -173,10 +177,10 @@ def bodies(
         yield body
 
 
-def _parts(api: Api, images: Images, text: str, pictures: Sequence[Picture]) -> list[object]:
+def _parts(api: Api, spec: Images, text: str, pictures: Sequence[Picture]) -> list[object]:
     assert api.image is not None  # the scenario was checked for the API
-    parts: list[object] = [api.image(url_of(picture)) for picture in pictures]
-    parts.insert(0 if images.place == "after" else len(parts), {"type": api.text_part, "text": text})
+    parts: list[object] = [api.image(images.url_of(picture)) for picture in pictures]
+    parts.insert(0 if spec.place == "after" else len(parts), {"type": api.text_part, "text": text})
     return parts
 
 

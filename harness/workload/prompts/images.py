@@ -4,6 +4,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -32,7 +33,7 @@ class Shelf:
         if not file.exists():
             file.write_bytes(data)
         address = f"{self.address}/{file.name}" if self.address else ""
-        return Picture(str(file), f"image/{kind.format}", sha256, len(data), address)
+        return Picture(kind, seed, str(file), f"image/{kind.format}", sha256, len(data), address)
 
 
 def pictured(
@@ -74,6 +75,13 @@ def encoded(kind: ImageClass, seed: tuple[int, ...]) -> bytes:
     else:
         image.save(file, "png", compress_level=1)
     return file.getvalue()
+
+
+@lru_cache(maxsize=64)  # those that are sent repeatedly
+def set_apart(picture: Picture, number: int) -> Picture:
+    """Draws another image of its kind: a server may have kept what it made of this one."""
+    shelf = Shelf(Path(picture.file).parent, picture.address.rpartition("/")[0])
+    return shelf.put(picture.kind, (*picture.seed, number))
 
 
 def url_of(picture: Picture) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from harness.records.request_table import After, Expected, Part
 from harness.spec.recordings import Recording
+from harness.spec.scenario.images import ImageClass
 
 Message = tuple[str, str]  # role, content
 
@@ -61,6 +62,8 @@ class CallPlace:
 class Picture:
     """One image: its file, and the address at which a server has it; "": it goes into the request."""
 
+    kind: ImageClass
+    seed: tuple[int, ...]
     file: str
     media_type: str
     sha256: str

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from random import Random
 
@@ -84,6 +84,14 @@ def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
             "title": f"{schema.get('title', name)} {choice.randrange(10**6)}",
         }
         yield _Task(question, Constraint("json_schema", salted), Expected("json_schema", schema, name))
+
+
+def set_apart(constraint: Constraint, number: int) -> Constraint:
+    """The same with a schema of another title, for a server that may have compiled this one."""
+    if constraint.shape != "json_schema":
+        return constraint
+    title = f"{constraint.value['title']} {number}"
+    return replace(constraint, value={**constraint.value, "title": title})
 
 
 def _by_pattern(spec: Structured, choice: Random) -> Iterator[_Task]:

@@ -10,11 +10,22 @@ import pytest
 from harness.model import LoadPoint
 from harness.plan import Cell
 from harness.run.measure import cache_state, job
-from harness.run.measure.cache_state import Attempt, _emptied, _may_need_front, _number, _send
+from harness.run.measure.cache_state import (
+    Attempt,
+    _emptied,
+    _may_need_front,
+    _number,
+    _send,
+    bring_about,
+)
 from harness.run.measure.job import UNSALTED, Salt
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
 from harness.spec.backend import PrefixCache, Reset
 from harness.spec.backend_refs import apply_variant, load_backend
 from harness.spec.scenario import LoraMix
+from harness.workload.prompts.generate import generate
+from harness.workload.prompts.text import TextMaker
 
 
 def engine(salt_field=None, done=False, fresh=False, leaves="", started_here=False, gives="chat"):
@@ -103,6 +114,29 @@ def test_prompts_that_a_reset_leaves_are_set_apart_in_front(salt_field):
 def test_every_backend_gets_the_number_that_one_of_them_needs():
     state = emptied(done=True, salt_field=FIELD, in_front=True)
     assert (state.method, state.salt) == ("reset", Salt("12345", True))
+
+
+@pytest.mark.parametrize(
+    ("server", "attempt", "held"),
+    [
+        ({}, 0, True),
+        ({"started_here": True}, 0, False),
+        ({"started_here": True}, 1, True),
+        ({"started_here": True, "fresh": True}, 1, False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("scenario", "state"), [("structured-output", "cold"), ("fixed-length", "any"), ("few-shot", "any")]
+)
+def test_images_and_schemas_are_set_apart_whatever_is_done_to_the_cache(
+    scenario, state, server, attempt, held
+):
+    """No reset of a prefix cache empties what an engine made of images and schemas."""
+    prepared = prepare(RunOptions(scenario, "vllm=http://h:1", overrides={"cache.state": state}))
+    made = generate(prepared.scenario.prompts, 9, 0, TextMaker(None))
+    cell, run = prepared.plan[0].cells[0], Attempt("a", attempt)
+    brought = bring_about(prepared, cell, made, engine(done=True, **server), run, threading.Event())
+    assert brought.salt.held == (int(_number(prepared, cell, run)) if held else None)
 
 
 def planned(*backends):
