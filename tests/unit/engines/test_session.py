@@ -81,7 +81,7 @@ def test_a_running_server_that_is_silent_is_what_it_was(monkeypatch):
 
     server = EngineSession(load_backend("vllm"), "http://h:1", "")
     server.facts = {"server_version": "1"}
-    monkeypatch.setattr(server, "version", silent)
+    monkeypatch.setattr(server, "info", silent)
     server.look_again()
     assert server.facts == {"server_version": "1"}
 

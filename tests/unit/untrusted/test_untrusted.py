@@ -34,6 +34,7 @@ def numbers_in(value):
 
 
 @given(VALUES)
+@example({"a": [math.inf, -math.inf, math.nan, 1e308]})
 def test_a_document_is_inert_finite_and_without_the_key(value):
     found = read_document(json.dumps(value), Secrets([KEY]).hidden)
     assert not any(map(holds_harm, texts_in(found)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SpecError
@@ -262,6 +262,8 @@ lines = st.one_of(
 
 
 @settings(max_examples=2 * settings().max_examples)
+@example(given=(DATA / "mooncake.jsonl").read_text("utf-8").splitlines()[::-1], named="mooncake")
+@example(given=[plain(9), "[", plain(4, 0), plain(4), plain(5, asked=1)], named="jsonl")
 @given(given=st.lists(lines, max_size=12), named=st.sampled_from(["mooncake", "azure", "burstgpt", "jsonl"]))
 def test_no_file_breaks_a_reader(tmp_path_factory, given, named):
     """Every line is used or counted, or the file is refused with a SpecError."""
