@@ -73,6 +73,13 @@ class PromptFile:
     def check(self, where: str) -> None:
         at_least(self, where, 1, "turns", "unknown_output_tokens", "min_input_tokens")
         at_least(self, where, 1, "output_tokens", "max_input_tokens", "max_output_tokens")
+        asked, most = self.output_tokens, self.max_output_tokens
+        if asked and most and asked > most:
+            raise SpecError(
+                f"{asked} is more than max_output_tokens, {most}, to which answers are cut",
+                where=f"{where}.output_tokens",
+                hint=f"--set prompts.max_output_tokens={asked}",
+            )
 
 
 Prompts = (

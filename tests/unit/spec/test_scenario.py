@@ -213,6 +213,15 @@ def test_a_scenario_that_is_found_by_one_name_and_has_another_is_refused(tmp_pat
     assert load_scenario("rag", {"scenario.name": "longer"}).name == "longer"
 
 
+def test_answers_that_a_prompt_file_would_cut_are_refused():
+    """`--output-tokens 400` asked for 256, the most of the scenario, and said nothing."""
+    with pytest.raises(SpecError, match=r"output_tokens.*: 400 is more than max_output_tokens, 256") as error:
+        load_scenario("prompt-file", {"prompts.output_tokens": 400})
+    assert error.value.hint == "--set prompts.max_output_tokens=400"
+    load_scenario("prompt-file", {"prompts.output_tokens": 256})
+    load_scenario("prompt-file", {"prompts.output_tokens": 400, "prompts.max_output_tokens": 400})
+
+
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
