@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from harness.stats.runs import Floats
 from harness.stats.student import t_cdf
@@ -37,31 +38,36 @@ def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level
     between both means. One odd value is no change, however far it lies and however long the series is, and
     hides none.
     """
-    values = _without_odd(values, least)
-    bounds = [0, *_splits(values, 0, alpha, least), len(values)]
-    while (unfounded := _unfounded(values, bounds, least)) is not None:
+    usual = _usual(values, least)
+    kept = values[usual]
+    bounds = [0, *_splits(kept, 0, alpha, least), len(kept)]
+    while (unfounded := _unfounded(kept, bounds, least)) is not None:
         bounds.remove(unfounded)
+    # An odd value next to a change is the first of the new level: that of an upgrade, rather than the last.
+    places = [0, *(int(usual[bound - 1]) + 1 for bound in bounds[1:-1]), len(values)]
     return [
-        Level(start, stop, float(values[start:stop].mean()))
-        for start, stop in pairwise(bounds)
+        Level(*ends, float(kept[start:stop].mean()))
+        for ends, (start, stop) in zip(pairwise(places), pairwise(bounds), strict=True)
         if stop > start
     ]
 
 
-def _without_odd(values: Floats, least: int) -> Floats:
-    """The values, in which a few that lie far from their neighbours lie no further than FAR deviations.
+def _usual(values: Floats, least: int) -> NDArray[np.intp]:
+    """Places of the values without the odd ones, which lie FAR from the medians of their neighbours.
 
-    Such a value is on no level, but its square in the spread would hide a step for as long as it is there.
-    Fewer than `least` in a row can be odd. Where more than MOST_ODD are, they are what is usual.
+    Such a value is on no level. Even a part of it in a mean makes a level of two and a third that is a bit
+    high, and its square in the spread would hide a step for as long as it is there. Fewer than `least` in a
+    row can be odd. Where more than MOST_ODD are, they are what is usual.
     """
-    window = 2 * least - 1
+    all_places, window = np.arange(len(values)), 2 * least - 1
     if len(values) < window:
-        return values
+        return all_places
     deviation = float(np.median(np.abs(np.diff(values)))) / MEDIAN_STEP
-    firsts = np.clip(np.arange(len(values)) - (least - 1), 0, len(values) - window)
-    near = np.median(sliding_window_view(values, window)[firsts], axis=1)
-    drawn = np.clip(values, near - FAR * deviation, near + FAR * deviation)
-    return drawn if np.count_nonzero(drawn != values) <= MOST_ODD * len(values) else values
+    medians = np.median(sliding_window_view(values, window), axis=1)
+    # Around each value, the one before and the one after: next to a step one of the three is on its side.
+    firsts = np.clip(all_places + np.array([[-1], [0], [1]]) - (least - 1), 0, len(medians) - 1)
+    near = np.abs(values - medians[firsts]).min(axis=0) <= FAR * deviation
+    return np.flatnonzero(near) if near.mean() >= 1 - MOST_ODD else all_places
 
 
 def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:

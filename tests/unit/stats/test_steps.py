@@ -31,6 +31,23 @@ def test_two_odd_values_are_no_level():
     assert bounds([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0, 3.0, 3.0]) == [(0, 10)]
 
 
+@pytest.mark.parametrize("end", [(1.0, 1.0, 0.06), (0.06, 1.0, 1.0), (1.0, 1.0, 0.07, 0.05)], ids=str)
+def test_two_odd_values_are_no_level_with_a_third_that_is_a_bit_high(end):
+    assert bounds([*np.tile([0.0, 0.03, -0.03, 0.01, -0.01], 6), *end]) == [(0, 30 + len(end))]
+
+
+def test_two_odd_values_hide_no_step_of_three_deviations():
+    values = np.repeat([0.0, 0.1], [40, 4]) + np.random.default_rng(3).normal(0, 0.03, 44)
+    values[[10, 20]] += 1.1
+    assert bounds(values) == [(0, 40), (40, 44)]
+
+
+def test_an_odd_value_next_to_a_step_is_the_first_after_it():
+    values = np.repeat([0.0, 0.15], [40, 4]) + np.random.default_rng(5).normal(0, 0.03, 44)
+    values[40] += 1.1
+    assert bounds(values) == [(0, 40), (40, 44)]
+
+
 def test_odd_values_are_no_level_in_a_series_of_any_length():
     split = []
     for lengths in itertools.product([5, 20, 60, 200], [1, 2], [0, 1, 2, 3, 20]):
