@@ -1,6 +1,7 @@
-"""Every request a bar, in as many lanes as requests were ever in flight at once."""
+"""Every request a bar, in as many lanes as were ever in flight at once; of many, how many there were."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,9 +24,17 @@ UNANSWERED = ("not answered", "#D55E00", "//////")
 ABANDONED = ("the user hung up", "#CC79A7", "......")
 
 
-def draw_lanes(axes: Axes, bars: NDArray[np.void], *, of_text: bool) -> list[tuple[str, str, str]]:
-    """Returns the kinds that there are."""
-    lanes = lanes_of(bars)
+class Kind(NamedTuple):
+    """What some requests did, each from `start` to `stop`, ns."""
+
+    style: tuple[str, str, str]
+    start: NDArray[Any]
+    stop: NDArray[Any]
+    mask: NDArray[np.bool_]  # which of the requests
+
+
+def _kinds(bars: NDArray[np.void], *, of_text: bool) -> Iterator[Kind]:
+    """Yields the kinds that there are."""
     good, left = (bars["outcome"] == outcome for outcome in (Outcome.OK, Outcome.ABANDONED))
     first = np.where(bars["first_text_ns"] == UNKNOWN, bars["end_ns"], bars["first_text_ns"])
     last = np.where(bars["last_text_ns"] == UNKNOWN, bars["end_ns"], bars["last_text_ns"])
@@ -39,13 +48,36 @@ def draw_lanes(axes: Axes, bars: NDArray[np.void], *, of_text: bool) -> list[tup
         (ABANDONED, bars["sent_ns"], bars["end_ns"], left),
         (UNANSWERED, bars["sent_ns"], bars["end_ns"], ~good & ~left),
     ]
-    used = []
-    for style, start, stop, mask in kinds:
-        if not mask.any():
-            continue
+    return (Kind(style, start[mask], stop[mask], mask) for style, start, stop, mask in kinds if mask.any())
+
+
+def draw_in_flight(
+    axes: Axes, bars: NDArray[np.void], edges_s: NDArray[np.float64], *, of_text: bool
+) -> list[tuple[str, str, str]]:
+    """Draws how many requests of each kind were in flight between two edges on average, one above the other.
+
+    Returns the kinds that there are.
+    """
+    used, floor = [], np.zeros(len(edges_s) - 1)
+    for style, start, stop, _ in _kinds(bars, of_text=of_text):
+        used.append(style)
+        passed_s = [np.clip(edge - start / 1e9, 0, (stop - start) / 1e9).sum() for edge in edges_s]
+        top = floor + np.diff(passed_s) / np.diff(edges_s)
+        _, color, hatch = style
+        axes.stairs(top, edges_s, baseline=floor, fill=True, facecolor=color, hatch=hatch, edgecolor="white",
+                    linewidth=0)  # fmt: skip
+        floor = top
+    axes.set_ylim(0, 1.05 * floor.max() or 1.0)
+    return used
+
+
+def draw_lanes(axes: Axes, bars: NDArray[np.void], *, of_text: bool) -> list[tuple[str, str, str]]:
+    """Returns the kinds that there are."""
+    lanes, used = lanes_of(bars), []
+    for style, start, stop, mask in _kinds(bars, of_text=of_text):
         used.append(style)
         _, color, hatch = style
-        corners = _corners(start[mask] / 1e9, stop[mask] / 1e9, lanes[mask])
+        corners = _corners(start / 1e9, stop / 1e9, lanes[mask])
         # One artist for all bars of a kind: as many of their own take seconds to draw.
         axes.add_collection(
             PolyCollection(corners, facecolor=color, hatch=hatch, edgecolor="white", linewidth=0.3)

@@ -21,6 +21,9 @@ _CPU_OWNERS = (
 )
 DASHED = (0, (4, 1.5))
 MOST_GPUS = 2  # with a curve of their own
+POINTS = (
+    600  # of a curve: more cannot be distinguished, and hours of samples would make pictures of megabytes
+)
 
 Floats = NDArray[np.float64]
 
@@ -182,7 +185,17 @@ def _panel(
     if not drawn:
         return None
     tops = [f"{curve.name} up to {number(float(curve.values.max()))} {unit}".strip() for curve in drawn]
-    return Panel(axis, drawn, ", ".join(tops), top, stacked)
+    return Panel(axis, [_thinned(curve) for curve in drawn], ", ".join(tops), top, stacked)
+
+
+def _thinned(curve: Curve) -> Curve:
+    """Means of as many samples each, in `POINTS` points."""
+    count = len(curve.seconds)
+    if count <= POINTS:
+        return curve
+    starts = np.arange(POINTS) * count // POINTS
+    means = np.add.reduceat(curve.values, starts) / np.diff([*starts, count])
+    return replace(curve, seconds=curve.seconds[starts], values=means)
 
 
 def _visible(samples: Samples, end_s: float) -> tuple[Floats, Floats]:

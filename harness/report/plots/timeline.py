@@ -14,14 +14,14 @@ from harness.model import WITHOUT_TEXT, CellResult
 from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, Outcome, Phase, Records, with_text
 from harness.records.series import Telemetry
-from harness.report.plots.lanes import DECODING, draw_lanes, patch
+from harness.report.plots.lanes import DECODING, draw_in_flight, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
 from harness.report.plots.style import GRID, MUTED, Caption, Drawing, Picture, canvas, finish, legend
 from harness.report.view import point_words
 from harness.report.wording import plain
 
 MOST_DRAWN = 50  # timelines: each takes a fifth of a second, and nobody opens more
-REQUESTS = 400  # more bars than this cannot be distinguished
+REQUESTS = 400  # more bars than this cannot be distinguished: their numbers are drawn
 BINS = 60
 LETTER_SHARE = 0.0105  # of the width of the axis: a letter of the names above it
 _FEW_TICKS = partial(MaxNLocator, nbins=3, min_n_ticks=2, steps=(1, 2, 5, 10))
@@ -43,7 +43,7 @@ def draw(
     sent = _sent(records)
     if not len(sent):
         return None
-    bars = _shown(sent)
+    bars = sent[np.argsort(sent["intended_ns"], kind="stable")]
     end_s = float(bars["end_ns"].max()) / 1e9
     below = list(panels(cell, telemetry, end_s))
     of_text = cell.conditions.api not in WITHOUT_TEXT
@@ -51,7 +51,10 @@ def draw(
     with canvas(FRAME_INCHES + LANES_INCHES + PANEL_INCHES * more) as figure:
         rows = _rows(figure, more)
         lanes, *rest = rows
-        used = draw_lanes(lanes, bars, of_text=of_text)
+        if len(bars) > REQUESTS:
+            used = draw_in_flight(lanes, bars, np.linspace(0, end_s, BINS + 1), of_text=of_text)
+        else:
+            used = draw_lanes(lanes, bars, of_text=of_text)
         if of_text:
             _rate(rest.pop(0), records, end_s)
         for axes, panel in zip(rest, below, strict=True):
@@ -64,28 +67,22 @@ def draw(
         rows[-1].set_xlabel("seconds from the start of the cell")
         rows[-1].set_xlim(0, axis_s)
         legend(figure, [patch(style) for style in used])
-        cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         verdict = "" if cell.validity.verdict == "VALID" else f" ({cell.validity.verdict})"
-        title = f"Timeline of {plain(cell.label, 40)}, {point_words(cell.point)}{cut}{verdict}"
+        title = f"Timeline of {plain(cell.label, 40)}, {point_words(cell.point)}{verdict}"
         words = [*(["output tokens per second below"] if of_text else []), *(panel.words for panel in below)]
         picture = Picture(f"timeline-{cell.cell}", title, _description(bars, end_s, words), cell.label)
         return finish(figure, picture, caption)
 
 
 def ended_s(records: Records) -> float:
-    """When the last request that is drawn ended; 0 if nothing was sent."""
-    bars = _shown(_sent(records))
-    return float(bars["end_ns"].max()) / 1e9 if len(bars) else 0.0
+    """When the last request ended; 0 if nothing was sent."""
+    return float(_sent(records)["end_ns"].max(initial=0)) / 1e9
 
 
 def _sent(records: Records) -> NDArray[np.void]:
     requests = records.requests
     sent: NDArray[np.void] = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
     return sent
-
-
-def _shown(sent: NDArray[np.void]) -> NDArray[np.void]:
-    return sent[np.argsort(sent["intended_ns"], kind="stable")][:REQUESTS]
 
 
 def _rows(figure: Figure, more: int) -> list[Axes]:

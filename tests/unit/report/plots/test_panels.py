@@ -1,9 +1,13 @@
-"""Curves below the requests of a timeline."""
+"""Requests of a timeline, and the curves below them."""
+
+from types import SimpleNamespace
 
 import numpy as np
 
 from harness.records.series import Samples, Telemetry
-from harness.report.plots.panels import panels
+from harness.report.plots.lanes import DECODING, WAITING, draw_in_flight
+from harness.report.plots.panels import POINTS, panels
+from tests.factories.recorded import records
 from tests.factories.summaries import cell
 
 TWO = Samples(np.array([0, 1_000_000_000]), np.array([1.0, 2.0]))
@@ -26,3 +30,23 @@ def test_a_sum_of_many_gpus_ends_where_one_of_them_is_lost():
     (power,) = panels(cell(gpu={"engine_gpus": [0, 1, 2, 3]}), Telemetry(series), 4.0)
     (together,) = power.curves
     assert (together.seconds.tolist(), together.values.tolist()) == ([0, 1], [1200, 1200])
+
+
+def test_a_long_curve_is_drawn_by_means_and_its_words_name_its_peak():
+    count = 2 * POINTS
+    peak = np.where(np.arange(count) == 7, 4.0, 0.0)
+    samples = Samples(np.arange(count) * 500_000_000, peak)
+    (queue,) = panels(cell(), Telemetry({"engine.waiting": samples}), count / 2)
+    (drawn,) = queue.curves
+    assert (len(drawn.seconds), drawn.values.max(), drawn.values.mean()) == (POINTS, 2.0, peak.mean())
+    assert queue.words == "waiting up to 4.00"
+
+
+def test_many_requests_are_drawn_by_how_many_were_in_flight():
+    """One waits for a second and is answered within the next one, in which another takes half a second."""
+    rows = records({"intended": 0, "texts": [1000, 2000]}, {"intended": 1000, "texts": [1250, 1500]})
+    tops = []
+    axes = SimpleNamespace(stairs=lambda top, *_, **__: tops.append(top.tolist()), set_ylim=lambda *_: None)
+    used = draw_in_flight(axes, rows.requests, np.array([0.0, 1.0, 2.0]), of_text=True)
+    assert used == [WAITING, DECODING]
+    assert tops == [[1.0, 0.25], [1.0, 1.5]]
