@@ -65,6 +65,8 @@ def read(document: Document) -> Payload:
 
 
 def _parts(parts: object, *names: str) -> str:
+    if not isinstance(parts, list):  # of most events
+        return ""
     return "".join(string(part.get(name)) for part in items(parts) for name in names)
 
 

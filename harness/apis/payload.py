@@ -187,8 +187,11 @@ def usage_kind(usage: Usage) -> EventKind:
 
 def usage_of(document: Document) -> dict[str, Any]:
     """OpenAI's `usage` of an event, in a response, or where Groq and Kimi put it; {} where none."""
-    holders = *map(mapping, map(document.get, ("response", "x_groq"))), *items(document.get("choices"))
-    return next(filter(None, (mapping(holder.get("usage")) for holder in (document, *holders))), {})
+    holders = document, document.get("response"), document.get("x_groq"), *items(document.get("choices"))
+    for holder in holders:
+        if isinstance(holder, dict) and isinstance(usage := holder.get("usage"), dict):
+            return usage
+    return {}
 
 
 def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) -> Usage:
