@@ -11,8 +11,8 @@ EIGHT = {"kind": "concurrency", "value": 8}
 CELL = Cell("001-llamacpp-c8-r0", 1, LoadPoint(**EIGHT), 0)
 
 
-def progress(done=16, planned=64, failed=0, ttft_ms=228.0):
-    return Progress(8.0, planned, done + 8, done, failed, 8, ttft_ms, 412.0)
+def progress(done=16, failed=0):
+    return Progress(8.0, 64, done + 8, done, failed, 8, 228.0, 412.0)
 
 
 def run(

@@ -210,11 +210,11 @@ def test_loads_that_lie_together_have_a_tick_each_and_texts_that_do_not_touch():
     assert [one.text for one in texts] == [str(value) for value in loads if value != 128]
 
 
-def _box(text, letter=4.4, high=7):
-    x, y, wide = float(text.get("x")), float(text.get("y")), letter * len(text.text)
+def _box(text):
+    x, y, wide = float(text.get("x")), float(text.get("y")), 4.4 * len(text.text)
     anchor = text.get("style").partition("text-anchor: ")[2].partition(";")[0]
     left = x - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
-    return Box(left, y - high, left + wide, y)
+    return Box(left, y - 7, left + wide, y)
 
 
 def test_a_caption_ends_inside_its_picture():

@@ -104,12 +104,12 @@ def between_runs(key, kind, name, values):
     return document.pairs[0], baseline.terminal(document, 200, color=False)
 
 
-def between_engines(kind, name, values, labels=("a", "b")):
-    made = manifest(*labels)
-    for label, value in zip(labels, values, strict=True):
+def between_engines(kind, name, values):
+    made = manifest("a", "b")
+    for label, value in zip("ab", values, strict=True):
         if value is not None:
             placed(made, label, kind, name, value)
-    both = [cell for label in labels for cell in measured(label)]
+    both = [cell for label in "ab" for cell in measured(label)]
     return {entry.code: entry for entry in unequal(with_manifest(both, typed(made)))}
 
 

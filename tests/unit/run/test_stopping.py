@@ -68,7 +68,7 @@ class Undecided:
         self.a, self.b, self.load, self.levels = a, b, load, levels
 
 
-def walked(options, stands, *, cell_s=10.0):
+def walked(options, stands):
     """Repeats that were measured, cells of the last step, the manifest, what was said."""
     prepared = prepare(options)
     manifest, ui = Written(prepared.looks), Said()
@@ -77,7 +77,7 @@ def walked(options, stands, *, cell_s=10.0):
     for blocks in stopping.steps(lambda plan: list(plan), lambda: next(answers)):
         steps.append(blocks)
         for block in blocks:
-            stopping.costs.add([block], cell_s * len(block.cells), dict.fromkeys(block.cells, cell_s))
+            stopping.costs.add([block], 10.0 * len(block.cells), dict.fromkeys(block.cells, 10.0))
     return steps, manifest.document.stopping, ui.notes
 
 

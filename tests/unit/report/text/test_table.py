@@ -387,8 +387,8 @@ def test_what_is_unequal_stands_in_the_terminal():
     assert "unequal without an effect on a verdict: 1 condition, in the report\n" in found
 
 
-def _looked(answers, seconds, least=32):
-    return {"sample": {"answers": answers, "seconds": seconds, "min_answers": least, "min_seconds": 2}}
+def _looked(answers, seconds):
+    return {"sample": {"answers": answers, "seconds": seconds, "min_answers": 32, "min_seconds": 2}}
 
 
 @pytest.mark.parametrize(
