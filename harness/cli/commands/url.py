@@ -277,7 +277,7 @@ def _hint(url: str, status: int, chosen: str | None) -> str:
         return f"a server answers at {other}"
     if REDIRECTED <= status < REFUSED:
         return "use the address that it redirects to, up to /v1"
-    unlisted = "" if chosen else "; --model-name names the model where a server lists none"
+    unlisted = "; --model-name names the model where a server lists none" if status and not chosen else ""
     return f"is an OpenAI-compatible server running there? Its address is what comes before /v1{unlisted}"
 
 
