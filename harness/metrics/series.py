@@ -40,9 +40,11 @@ def rate(samples: Samples, window: Window) -> float | None:
 
 
 def _clipped(samples: Samples, window: Window) -> Samples | None:
-    """Samples inside the window, and values interpolated at its ends; None where too little is covered."""
+    """Samples inside the window, and values interpolated at its ends; None where too little is covered, or
+    where a window of the load has no sample since the first request: those before it are of an idle engine.
+    """
     at_ns, values = samples
-    if not len(at_ns):
+    if not len(samples.between(0, window.end_ns).at_ns if window.start_ns >= 0 else at_ns):
         return None
     start, end = max(window.start_ns, int(at_ns[0])), min(window.end_ns, int(at_ns[-1]))
     if end < start or end - start < MIN_COVERED * (window.end_ns - window.start_ns):

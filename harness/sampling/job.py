@@ -8,7 +8,7 @@ from harness.host.access import Access
 
 # At this rate GPUs are read; everything that costs more or changes less is read at a fixed part of it.
 DEFAULT_HZ = 10.0
-MOST_HZ = 100.0
+LEAST_HZ, MOST_HZ = 0.01, 100.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from harness.run.setup.prompt_source import checked_source
 from harness.run.setup.repeats import between_of, repeats_of
 from harness.run.setup.sending import check_sending
 from harness.run.setup.warm_cache import check_warm_ahead
-from harness.sampling.job import MOST_HZ
+from harness.sampling.job import LEAST_HZ, MOST_HZ
 from harness.spec.backend import BackendRef
 from harness.spec.models import Model
 from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
@@ -190,8 +190,9 @@ def _check_flags(options: RunOptions) -> None:
     if options.accuracy and (options.find_capacity or options.agreement is False):
         other = "--find-capacity" if options.find_capacity else "--no-agreement"
         raise SpecError(f"does not go with {other}", where="--accuracy", hint=f"leave {other} out")
-    if not 0 <= options.sample_hz <= MOST_HZ:
-        raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
+    if options.sample_hz != 0 and not LEAST_HZ <= options.sample_hz <= MOST_HZ:
+        wanted = f"must be from {LEAST_HZ:g} to {MOST_HZ:g}, or 0 for none, not {options.sample_hz:g}"
+        raise SpecError(wanted, where="--sample-hz")
     if options.http2 and find_spec("h2") is None:
         raise SetupError("HTTP/2 needs the package h2", where="--http2", hint=extra_hint("http2"))
 

@@ -63,7 +63,7 @@ def test_engines_of_one_role_add_up_and_roles_do_not():
 
 
 def steady(value):
-    return Samples(np.array([-1_000, 10_000]) * 1_000_000, np.full(2, float(value)))
+    return Samples(np.array([-1_000, 200, 10_000]) * 1_000_000, np.full(3, float(value)))
 
 
 def gauges(**series):

@@ -25,7 +25,14 @@ def test_a_gauge_is_averaged_over_time_not_over_samples():
 
 
 def test_what_lies_before_and_after_the_window_is_interpolated_at_its_ends():
-    assert series.mean(sampled((-5, 0), (15, 20)), WINDOW) == pytest.approx(10)
+    assert series.mean(sampled((-5, 0), (5, 10), (15, 20)), WINDOW) == pytest.approx(10)
+
+
+def test_samples_before_the_load_and_after_it_alone_say_nothing_of_it():
+    """With a low `--sample-hz` an engine is read when it is idle alone."""
+    around = sampled((-3.4, 0), (-3.3, 0), (10.4, 0))
+    assert series.describe(around, WINDOW) is series.rate(around, WINDOW) is None
+    assert series.describe(sampled((-3.4, 0), (1, 4), (10.4, 0)), WINDOW) is not None
 
 
 def test_a_counter_gives_its_rate_and_a_restart_loses_nothing_seen():

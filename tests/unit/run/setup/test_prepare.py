@@ -22,6 +22,12 @@ def test_every_seed_of_64_bits_is_taken():
         assert prepare(RunOptions("fixed-length", "truth", seed=seed)).options.seed == seed
 
 
+@pytest.mark.parametrize("rate", [float("nan"), -1, 1e-12, 101])
+def test_a_sampling_rate_that_no_clock_keeps_is_refused(rate):
+    with pytest.raises(SpecError, match=f"^--sample-hz: must be from 0.01 to 100, or 0 .* not {rate}$"):
+        prepare(RunOptions("fixed-length", "truth", sample_hz=rate))
+
+
 @pytest.mark.parametrize("backends", ["truth", "openai=http://127.0.0.1:9", "truth,truth@no-prefix-cache"])
 def test_gpus_are_refused_where_no_engine_is_started_on_one(backends):
     """A run that was begun with them is resumed: only the command line is refused."""
