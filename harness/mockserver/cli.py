@@ -13,6 +13,7 @@ from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.faults import KINDS, Fault
 from harness.mockserver.habits import Framing, Habits, Role, Usage
 from harness.mockserver.known_answers import WrongShare, read_answers
+from harness.mockserver.numerals import real_number, whole_number
 from harness.mockserver.options import Options
 from harness.mockserver.script import VOCABULARIES, Distribution
 
@@ -195,7 +196,7 @@ def _type(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 def _integer(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        value = int(text)
+        value = whole_number(text)
         if value < least:
             raise ValueError(f"{value} is below {least}")
         if value > most:
@@ -207,7 +208,7 @@ def _integer(least: int, most: int) -> Callable[[str], int]:
 
 @_type
 def _number(text: str) -> float:
-    value = float(text)
+    value = real_number(text)
     if not 0 <= value < float("inf"):
         raise ValueError(f"{text} is not a finite number of at least 0")
     return value

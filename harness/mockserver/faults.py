@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Self
 
+from harness.mockserver.numerals import real_number, whole_number
 from harness.mockserver.script import Then, Write
 from harness.mockserver.values import Garbage
 from harness.mockserver.wire import answer, error_answer
@@ -57,18 +58,18 @@ class Fault:
             raise ValueError(f"{text!r}: times goes with at")
         if selectors and kind in START_KINDS:
             raise ValueError(f"{text!r}: {kind} strikes the whole server, not single requests")
-        numbers = {name: float(value) for name, value in values.items()}
+        numbers = {name: real_number(value) for name, value in values.items()}
         if not all(0 <= number < math.inf for number in numbers.values()):
             raise ValueError(f"{text!r}: numbers must be finite and not negative")
         if numbers.get("every") == 0 or numbers.get("p", 0) > 1:
             raise ValueError(f"{text!r}: every must be at least 1, p at most 1")
         return cls(
             kind,
-            every=int(values["every"]) if "every" in values else None,
+            every=whole_number(values["every"]) if "every" in values else None,
             p=numbers.get("p"),
-            at=int(values["at"]) if "at" in values else None,
-            times=int(values.get("times", 1)),
-            after=int(values.get("after", 0)),
+            at=whole_number(values["at"]) if "at" in values else None,
+            times=whole_number(values.get("times", "1")),
+            after=whole_number(values.get("after", "0")),
             seconds=numbers.get("for"),
         )
 

@@ -8,6 +8,7 @@ from random import Random
 from typing import Self
 
 from harness.mockserver.constraint import pieces
+from harness.mockserver.numerals import real_number
 
 WRONG = "none of them"
 
@@ -26,7 +27,7 @@ class WrongShare:
         name, _, above = rest.partition("=")
         if rest and (name != "above" or not above.isdecimal()):
             raise ValueError(f"{text!r} is not SHARE[:above=N]")
-        if not 0 <= float(share) <= 1:
+        if not 0 <= real_number(share) <= 1:
             raise ValueError(f"{text!r}: the share must be from 0 to 1")
         return cls(float(share), int(above or 0))
 

@@ -11,6 +11,8 @@ from itertools import accumulate, chain, repeat
 from random import Random
 from typing import NamedTuple, Self
 
+from harness.mockserver.numerals import real_number
+
 NS_PER_MS = 1_000_000
 MOST_MS = 1e15  # 30,000 years; an infinite number of nanoseconds is no whole one
 MOST_SIGMA = 20.0  # of a lognormal distribution: e to the power of a hundred times more is no float
@@ -56,7 +58,7 @@ class Distribution:
         if kind not in counts or len(rest) != counts[kind]:
             forms = "MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
             raise ValueError(f"{text!r} is not a distribution: {forms}")
-        parameters = tuple(float(value) for value in rest)
+        parameters = tuple(real_number(value) for value in rest)
         if not all(0 <= value < float("inf") for value in parameters):
             raise ValueError(f"{text!r}: times must be finite and not negative")
         if parameters[0] > MOST_MS or (kind == "uniform" and parameters[1] > MOST_MS):

@@ -96,7 +96,7 @@ class Suite:
 def load_suite(name: str) -> Suite:
     """Loads a suite by name, or a path ending in .toml. Raises SpecError."""
     path = locate("workloads/suites", name)
-    suite = build(Suite, read_toml(path), f"{path}:")
+    suite = build(Suite, read_toml(path), str(path))
     if not suite.run:
         raise SpecError("has no [[run]]", where=str(path))
     names: set[str] = set()  # of files

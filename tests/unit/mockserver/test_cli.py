@@ -65,7 +65,13 @@ def test_habits_of_the_flags_go_before_those_of_the_dialect() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--ttft-ms=soon"], "could not convert"),
+        (["--ttft-ms=soon"], "'soon' is not a number"),
+        (["--gap-ms=uniform:1:x"], "'x' is not a number"),
+        (["--tokens=1e3"], "'1e3' is not a whole number"),
+        (["--keepalive-ms=x"], "'x' is not a number"),
+        (["--fault=503:p=x"], "'x' is not a number"),
+        (["--fault=503:every=2.5"], "'2.5' is not a whole number"),
+        (["--wrong=x"], "'x' is not a number"),
         (["--gap-ms=uniform:2:1"], "LOW is above HIGH"),
         (["--fault=explode"], "'explode' is not a fault"),
         (["--tokens=0"], "0 is below 1"),

@@ -27,12 +27,12 @@ def test_distribution_forms(form: str, kind: str, parameters: tuple[float, ...])
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ("", "could not convert"),
-        ("ten", "could not convert"),
+        ("", "'' is not a number"),
+        ("ten", "'ten' is not a number"),
         ("-1", "not negative"),
         ("inf", "finite"),
         ("nan", "finite"),
-        ("fixed", "could not convert"),
+        ("fixed", "'fixed' is not a number"),
         ("uniform:1", "is not a distribution"),
         ("uniform:2:1", "LOW is above HIGH"),
         ("lognormal:100:1000", "SIGMA is above 20"),

@@ -82,7 +82,8 @@ def test_loads_are_measured_as_they_were_given(tmp_path):
         (('"mine"', r'"chat\ngpu"'), "suite.name: must be 1 to 200"),
         (('"mine"', f'"{"ü" * 101}"'), "suite.name: must be 1 to 200"),
         (("repeats = 3", "repeat = 3"), "unknown key 'repeat'"),
-        (("[[run]]", "[[rum]]"), "unknown key 'rum'"),
+        (("[[run]]", "[[rum]]"), r"\.toml: unknown key 'rum'"),
+        (("budget_minutes = 10", 'budget_minutes = "x"'), r"\.toml:suite\.budget_minutes: must be a"),
         (("requests = 40", 'requests = "many"'), "must be a whole number"),
     ],
 )
