@@ -24,7 +24,9 @@ _REASONS = {
         "recitation", "blocklist", "prohibited_content", "spii", "sensitive", "refusal", "repetition",
         "timeout", "timed_out", "time_limit", "error", "failed", "failure", "internal_error", "network_error",
         "interrupted", "disconnected", "preempted", "evicted", "overloaded", "unavailable", "shutdown",
-        "incomplete", "other", "insufficient_system_resource", "load", "unload",
+        "incomplete", "other", "insufficient_system_resource", "load", "unload", "guardrail_intervened",
+        "model_armor", "malformed_model_output", "malformed_tool_use", "malformed_function_call",
+        "malformed_response", "pause_turn",
     ),
 }  # fmt: skip
 _TABLE = {reason: finish for finish, reasons in _REASONS.items() for reason in reasons}

@@ -143,6 +143,8 @@ def test_streams_of_real_engines_are_not_doubted(engine):
         ("content-filter", Finish.GIVEN_UP),
         ("timeout", Finish.GIVEN_UP),
         ("error", Finish.GIVEN_UP),
+        ("guardrail_intervened", Finish.GIVEN_UP),
+        ("MALFORMED_FUNCTION_CALL", Finish.GIVEN_UP),
         ("paused", None),
         ("", None),
     ],
