@@ -26,12 +26,14 @@ _REASONS = {
         "interrupted", "disconnected", "preempted", "evicted", "overloaded", "unavailable", "shutdown",
         "incomplete", "other", "insufficient_system_resource", "load", "unload", "guardrail_intervened",
         "model_armor", "malformed_model_output", "malformed_tool_use", "malformed_function_call",
-        "malformed_response", "pause_turn",
+        "malformed_response", "pause_turn", "function_call_filter",
     ),
 }  # fmt: skip
 _TABLE = {reason: finish for finish, reasons in _REASONS.items() for reason in reasons}
 
 
 def finish_of(reason: str) -> Finish | None:
-    """None for an unknown reason, and for "" (none was sent). Case and separators do not matter."""
-    return _TABLE.get(reason.strip().lower().replace("-", "_").replace(" ", "_"))
+    """None for an unknown reason, and for "" (none was sent). Case and separators do not matter, nor what
+    Gemini adds: `content_filter: RECITATION`.
+    """
+    return _TABLE.get(reason.partition(":")[0].strip().lower().replace("-", "_").replace(" ", "_"))

@@ -144,6 +144,8 @@ def test_streams_of_real_engines_are_not_doubted(engine):
         ("timeout", Finish.GIVEN_UP),
         ("error", Finish.GIVEN_UP),
         ("guardrail_intervened", Finish.GIVEN_UP),
+        ("content_filter: PROHIBITED_CONTENT", Finish.GIVEN_UP),
+        ("function_call_filter: MALFORMED_FUNCTION_CALL", Finish.GIVEN_UP),
         ("MALFORMED_FUNCTION_CALL", Finish.GIVEN_UP),
         ("paused", None),
         ("", None),
