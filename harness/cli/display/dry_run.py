@@ -269,9 +269,10 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
             median(chain(*seen.values())) * count,
             f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
         )
+    elif cell.load.kind == "working-set" and cell.load.value and load.kv_tokens is None:
+        basis = f"{counted(load.requests, 'request')} after one of each prefix"
     else:
-        more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
-        basis = f"{requests}{more}"
+        basis = requests
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         sooner = f", unless {basis} end sooner" if expected is None else ""
         expected, basis = load.duration_s, f"--duration{sooner}"

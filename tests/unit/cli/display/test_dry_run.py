@@ -225,3 +225,20 @@ def test_rows_that_are_wider_than_the_terminal_go_on_below_their_beginning(capsy
     row = next(index for index, line in enumerate(lines) if line.startswith("  000-llamacpp"))
     assert lines[row : row + 2] == ["  000-llamacpp-c4-r0  4 in flight       ?", "    40 requests"]
     assert max(map(len, lines)) <= 50
+
+
+@pytest.mark.parametrize(
+    ("words", "small", "large"),
+    [
+        ([], "12 requests after one of each prefix", "12 requests after one of each prefix"),
+        (["--set", "load.kv_tokens=1024"], "16 requests", "49 requests"),
+    ],
+)
+def test_one_request_of_each_prefix_is_counted_once(capsys, words, small, large):
+    """Eight times a cache of 1,024 tokens are 37 prefixes of 216 tokens with question and answer."""
+    what = ["run", "--scenario", "kv-working-set", "--profile", "cpu", "--backends", "vllm", "--launch"]
+    assert main([*what, "simulate", "--dry-run", "--json", *words]) == ExitCode.OK
+    basis = {cell["load"]: cell["basis"] for cell in json.loads(capsys.readouterr().out)["cells"]}
+    assert basis["0 times the KV cache"] == "16 requests"
+    assert basis["0.5 times the KV cache"] == small
+    assert basis["8 times the KV cache"] == large
