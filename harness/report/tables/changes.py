@@ -45,7 +45,16 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
 def legend(figures: Sequence[ComparedFigure]) -> str:
     """How to read the table of one load point."""
     marked = f"{PRIMARY} marks the primary metric. " if any(figure.primary for figure in figures) else ""
-    return f"{marked}The figures are geometric means of each run's repeats."
+    partly = " A change is of the repeats that are compared." if any(map(_of_fewer, figures)) else ""
+    return f"{marked}The figures are geometric means of each run's repeats.{partly}"
+
+
+def _of_fewer(figure: ComparedFigure) -> bool:
+    """Whether some repeats of the two figures are not in their change: without a partner, or not steady."""
+    after, before = figure.values
+    if figure.method != "runs" or not (figure.ratio and after and before):
+        return False
+    return abs(after / before / figure.ratio.estimate - 1) > 0.0005  # what a reader could see
 
 
 def changes(ratio: Interval) -> Iterator[str]:

@@ -14,7 +14,7 @@ from harness.errors import ExitCode, SpecError
 from harness.host import scratch
 from harness.model import Agreement, Interval, Manifest
 from harness.report.findings.against import answers
-from harness.report.tables.changes import change, changes, finding_row
+from harness.report.tables.changes import change, changes, finding_row, legend
 from harness.report.text import baseline
 from harness.store import RunFolder
 from harness.verdicts.baseline import Run, compare_runs, not_allowed, refused
@@ -87,6 +87,19 @@ def test_each_backend_is_compared_with_itself():
     assert document.pairs[0].findings[0].values == pytest.approx([112, 100], rel=0.01)
     assert {one.metric for one in document.gate if one.kind == "slower"} >= {"ttft_ms.p50"}
     assert not refused(document)
+
+
+def test_a_change_that_is_not_of_all_repeats_of_its_figures_says_so():
+    """Repeats with the same requests are pairs; one without a partner is in its figure alone."""
+    noise = np.array([*NOISE[:4], 30])
+    base = run("base", cells("vllm", 100, noise=noise))
+    equal, fewer = (
+        legend(
+            compare_runs([base, run("new", cells("vllm", 100, noise=noise, repeats=count))]).pairs[0].findings
+        )
+        for count in (5, 4)
+    )
+    assert fewer == f"{equal} A change is of the repeats that are compared."
 
 
 def test_a_load_that_several_backends_of_the_baseline_had_is_missing_once():
