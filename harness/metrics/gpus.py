@@ -20,7 +20,9 @@ THROTTLE_REASONS = {
     0x40: "hardware thermal",
     0x80: "power brake",
 }
-_SUMMED = ("memory_used_bytes", "engine_memory_bytes", "other_memory_bytes", "power_w")
+_OWNED = ("engine_memory_bytes", "other_memory_bytes")
+_COMPUTED_PCT = 5.0  # of the time: a screen takes less
+_SUMMED = ("memory_used_bytes", *_OWNED, "power_w")
 _AVERAGED = (
     "utilisation_pct",
     "memory_utilisation_pct",
@@ -48,6 +50,7 @@ def describe(
     source, reason = _read(sources)
     if source is None:
         return None, reason
+    telemetry = _with_owners(telemetry, [device["index"] for device in source.about["devices"]], window)
     devices = [_device(telemetry, device, window) for device in source.about["devices"]]
     # By any sample: a GPU that was lost on the way stays in the sums.
     held = [telemetry.get(f"gpu.{device.index}.engine_memory_bytes").values.any() for device in devices]
@@ -67,6 +70,15 @@ def describe(
         devices=tuple(devices),
         **together,
     ), ""
+
+
+def _with_owners(telemetry: Telemetry, gpus: Sequence[int], window: Window) -> Telemetry:
+    """Leaves out whose memory it is where a GPU computed and none lists a process: containers may hide them."""
+    listed = any(telemetry.get(f"gpu.{gpu}.{name}").values.any() for gpu in gpus for name in _OWNED)
+    busy = [series.mean(telemetry.get(f"gpu.{gpu}.utilisation_pct"), window) or 0.0 for gpu in gpus]
+    if listed or max(busy, default=0.0) < _COMPUTED_PCT:
+        return telemetry
+    return Telemetry({name: found for name, found in telemetry.series.items() if not name.endswith(_OWNED)})
 
 
 def _read(sources: Mapping[str, SampledSource]) -> tuple[SampledSource | None, str]:

@@ -100,6 +100,18 @@ def test_all_that_it_was_given_where_nobody_tells_whose_memory_it_is() -> None:
     assert describe(Telemetry(series), gpus(), WINDOW)[0].engine_gpus == (3,)
 
 
+@pytest.mark.parametrize(("busy_pct", "used"), [(90, (0, 3)), (1, ())])
+def test_gpus_that_compute_and_list_no_process_are_not_known_to_be_somebody_else_s(busy_pct, used) -> None:
+    """Some containers hide the processes of the GPU, their own too."""
+    nobody = {
+        f"gpu.{index}.{name}_memory_bytes": held(0, 0, 0) for index in (0, 3) for name in ("engine", "other")
+    }
+    busy = {"gpu.0.utilisation_pct": held(0, 0, 0), "gpu.3.utilisation_pct": held(0, busy_pct, busy_pct)}
+    found, _ = describe(Telemetry(nobody | busy), gpus(), WINDOW)
+    assert (found.engine_gpus, found.seen_using_them) == (used, not used)
+    assert found.engine_memory_bytes is found.other_memory_bytes is None
+
+
 def test_a_gpu_of_the_engine_that_was_lost_on_the_way_stays_in_its_sums() -> None:
     """The sum of what is left would be too small, so there is none: of power, energy, or memory."""
     lost = Samples(np.array([-2, -1, 0, 1]) * S, np.array([40.0] * 4))
