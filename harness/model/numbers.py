@@ -38,8 +38,8 @@ def as_given(load: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Two digits as a plain number, without the sign: `:.2g` alone makes 1e+02 of 0.997."""
-    return short(float(f"{100 * share:.2g}"))
+    """Two digits, whole from a hundred on, without the sign: 105.4 is not 110."""
+    return short(100 * share, 2)
 
 
 def percent_of_all(share: float, *limits: float) -> str:

@@ -67,8 +67,9 @@ def test_loads_are_as_they_were_given():
     ]  # fmt: skip
 
 
-def test_percentages_have_two_digits_and_no_exponent():
-    assert [percent(share) for share in (0.997, 0.0312, 12.34, 12345.0)] == ["100", "3.1", "1200", "1200000"]
+def test_percentages_have_two_digits_and_from_a_hundred_on_are_whole():
+    shares = {0.997: "100", 0.0312: "3.1", 1.054: "105", 12.34: "1234", 12345.0: "1234500"}
+    assert [percent(share) for share in shares] == list(shares.values())
 
 
 @pytest.mark.parametrize(
