@@ -73,7 +73,7 @@ def describe(
 
 
 def _with_owners(telemetry: Telemetry, gpus: Sequence[int], window: Window) -> Telemetry:
-    """Leaves out whose memory it is where a GPU computed and none lists a process: containers may hide them."""
+    """Leaves out whose memory it is where a GPU computed and none lists a process: it may be hidden here."""
     listed = any(telemetry.get(f"gpu.{gpu}.{name}").values.any() for gpu in gpus for name in _OWNED)
     busy = [series.mean(telemetry.get(f"gpu.{gpu}.utilisation_pct"), window) or 0.0 for gpu in gpus]
     if listed or max(busy, default=0.0) < _COMPUTED_PCT:
