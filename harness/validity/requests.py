@@ -20,7 +20,7 @@ MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
 _MOST_NAMED = 3
-_TOO_MUCH = ("HTTP 429", "HTTP 503")
+_TOO_MUCH = ("HTTP 429", "HTTP 503", "HTTP 529")  # the last is Anthropic's
 _LESS = "the server refuses what it has no room for: lower the load, or raise its limits; see its log"
 _ERROR_CHARS = 80
 

@@ -223,7 +223,8 @@ def test_failed_requests_say_why():
 
 
 @pytest.mark.parametrize(
-    ("status", "first"), [(429, "the server refuses"), (503, "the server refuses"), (500, "see all")]
+    ("status", "first"),
+    [(429, "the server refuses"), (503, "the server refuses"), (529, "the server refuses"), (500, "see all")],
 )
 def test_a_server_that_refuses_what_is_too_much_needs_a_lower_load(status, first):
     """Of one that was running before there is no log to look at."""
