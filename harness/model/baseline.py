@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from harness.model.agreement import AccuracyChange
-from harness.model.comparison import PairVerdict, VerdictRules
+from harness.model.comparison import Capacity, PairVerdict, VerdictRules
 from harness.model.load import LoadPoint
 from harness.model.record import Record, doc
 
@@ -21,6 +21,9 @@ class ComparedRun(Record, frozen=True, kw_only=True):
     imported: Annotated[
         tuple[str, ...],
         doc("Other tools that measured cells of the run, in words; empty: bench measured all."),
+    ] = ()
+    capacity: Annotated[
+        tuple[Capacity, ...], doc("Capacity of each backend; empty: a run without --find-capacity.")
     ] = ()
 
 

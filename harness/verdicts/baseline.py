@@ -27,6 +27,7 @@ from harness.model import (
 )
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
+from harness.verdicts.capacity import capacity
 from harness.verdicts.gate import Place, nothing_compared, tail_metric
 from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
@@ -140,6 +141,7 @@ def _about(run: Run) -> ComparedRun:
         state=manifest.state,
         simulated=any(cell.simulated for cell in run.cells),
         imported=tuple(dict.fromkeys(cell.imported.words for cell in run.cells if cell.imported)),
+        capacity=capacity(run.cells, manifest.repeats) if manifest.find_capacity else (),
     )
 
 

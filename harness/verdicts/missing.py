@@ -42,13 +42,16 @@ class Missing:
 def missing(
     old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str], decided_by: int | None
 ) -> Iterator[Missing]:
-    """Yields what the new run lacks of one backend that both measured. What both lack is not missing.
+    """Yields what the new run lacks of one backend that both measured. What both lack is not missing, nor are
+    the loads that a capacity search chose to try.
 
     `decided_by` is the number of runs at which --repeats auto ended the new run: it needs no more than that,
     even if the baseline has more. None: its number was fixed.
     """
-    label = old[0].label
+    label, tried = old[0].label, {cell.point for cell in old if cell.probe}
     for load in loads(old):
+        if load in tried:
+            continue
         before, after = (series(cells, load, {})[0] for cells in (old, new))
         if not before.cells:
             continue

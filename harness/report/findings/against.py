@@ -20,6 +20,7 @@ from harness.model.numbers import counted, percent, percent_of_all, short
 from harness.report.findings.conclusion import order_of, speedup
 from harness.report.findings.sentences import load_words, waited
 from harness.report.wording import listing, plain
+from harness.verdicts import capacity
 from harness.verdicts.accuracy import METRIC
 from harness.verdicts.missing import Missing
 
@@ -31,7 +32,8 @@ MOST_PARTS = 4  # figures that a sentence names; the table has all
 def answers(document: RunComparison) -> list[str]:
     """A sentence per pair and verdict: `vllm is slower than in the run of 2026-11-22: first token by …`.
 
-    For every figure that is slower or faster, and for the primary metric whatever its verdict.
+    For every figure that is slower or faster, and for the primary metric whatever its verdict. The capacities
+    that were searched for stand last, without a verdict.
     """
     names = run_names(document.runs)
     several = len({pair.a.run for pair in document.pairs}) > 1
@@ -39,7 +41,12 @@ def answers(document: RunComparison) -> list[str]:
     lines = [text for _word, text in sorted(found, key=lambda answer: _ORDER.index(answer[0]))]
     gone = sum(not figure.allowed for figure in document.missing)
     lacking = [f"{counted(gone, 'measurement')} missing."] if gone else []
-    return [*(lines or ["Nothing in common to compare."]), *lacking]
+    capacities = [
+        plain(f"Capacity in the run of {names[run.name]}: {capacity.words(found)}")
+        for run in document.runs
+        for found in run.capacity
+    ]
+    return [*(lines or ["Nothing in common to compare."]), *lacking, *capacities]
 
 
 def pair_words(pair: ComparedPair) -> str:

@@ -52,6 +52,13 @@ def test_a_load_point_and_runs_of_one_that_are_not_there_are_missing():
     assert lacks(runs(3), runs()) == []
 
 
+def test_loads_that_a_capacity_search_tried_are_not_missing():
+    probe = {"seconds": 45.0, "answers": 124}
+    old = [changed(one, probe=probe) for one in (*runs(), *runs(value=8), *runs(1, value=12, r0=DIED))]
+    assert lacks(old, [changed(one, probe=probe) for one in (*runs(1), *runs(1, value=11))]) == []
+    assert lacks(runs(), runs(1)) != []
+
+
 def test_where_a_rule_ended_the_new_run_its_number_is_enough():
     assert lacks(runs(), runs(3), decided_by=3) == []
     assert lacks(runs(), runs(2), decided_by=3) == [("c4", None, "2 runs, the baseline has 3")]

@@ -32,6 +32,18 @@ def test_what_is_slower_stands_first_with_how_much_and_how_sure():
     )
 
 
+def test_capacities_that_were_searched_for_stand_last():
+    tried = [
+        changed(one, load={"kind": "concurrency", "value": load})
+        for load in (1, 2)
+        for one in cells("vllm", 100)
+    ]
+    searched = run("new", tried, find_capacity=True, repeats=5)
+    *_, last = answers(compare_runs([BASE, searched]))
+    assert last.startswith("Capacity in the run of 2026-11-20 08:00 new: vllm: ")
+    assert "Capacity" not in " ".join(answers(compare_runs([BASE, run("new", tried)])))
+
+
 def test_a_sentence_names_a_few_figures_the_primary_ones_first():
     loads = [{"kind": "concurrency", "value": users} for users in (1, 4, 16)]
     old, new = ([cells("vllm", p50, load=load) for load in loads] for p50 in (100, 112))
