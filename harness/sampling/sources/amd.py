@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from harness.sampling.sources import Put, UnavailableError, UnreadableError
-from harness.sampling.sources.visible import visible
+from harness.sampling.sources.visible import AMD, visible
 
 _SLOWLY = 10  # reads between two of what changes slowly
 
@@ -38,7 +38,7 @@ class AmdGpus:
         except smi.AmdSmiException as error:
             self.about["broken"] = True
             raise UnavailableError(f"amdsmi: {error}") from None
-        chosen, why = visible(self._env, [str(fact["uuid"]) for fact in facts], {})
+        chosen, why = visible(self._env, [str(fact["uuid"]) for fact in facts], {}, AMD)
         self.about["devices"] = [facts[index] for index in chosen]
         self.about["chosen"] = f"{len(chosen)} of {len(handles)} GPUs: {why}"
         self._handles = {index: handles[index] for index in chosen}

@@ -6,27 +6,35 @@ from harness.host.nvml import named_gpus
 
 # The first that is set decides. An order of devices other than the bus's (CUDA's default is fastest first)
 # is not known here: where processes are listed, those say which GPUs were used.
-_VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+NVIDIA = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+AMD = ("HIP_VISIBLE_DEVICES", *NVIDIA)
+_AMD_FIRST = "ROCR_VISIBLE_DEVICES"  # the others count from 0 among the GPUs that it leaves
 
 
 def visible(
-    env: Mapping[str, str], uuids: Sequence[str], parents: Mapping[str, int]
+    env: Mapping[str, str],
+    uuids: Sequence[str],
+    parents: Mapping[str, int],
+    variables: Sequence[str] = NVIDIA,
 ) -> tuple[list[int], str]:
     """Indices into `uuids`, and the reason. `parents`: index of the GPU that a MIG instance is part of."""
-    variable = next((name for name in _VARIABLES if name in env), None)
-    everything = list(range(len(uuids)))
-    if variable is None:
-        return everything, "no variable restricts the engine to some GPUs"
-    asked = named_gpus(env[variable])
-    if asked == ["all"]:
-        return everything, f"{variable}=all"
-    chosen = []
-    for word in asked:
-        index = _index(word, uuids, parents)
-        if index is None:  # CUDA ignores what comes after the first that does not exist
-            break
-        chosen.append(index)
-    return sorted(set(chosen)), f"{variable}={env[variable]}"
+    given = [name for name in variables if name in env][:1]
+    if variables is AMD and _AMD_FIRST in env:
+        given.insert(0, _AMD_FIRST)
+    chosen = list(range(len(uuids)))
+    for variable in given:
+        asked = named_gpus(env[variable])
+        if asked == ["all"]:
+            continue
+        left, before = [uuids[index] for index in chosen], chosen
+        chosen = []
+        for word in asked:
+            index = _index(word, left, parents)
+            if index is None:  # CUDA ignores what comes after the first that does not exist
+                break
+            chosen.append(before[index])
+    why = ", ".join(f"{variable}={env[variable]}" for variable in given)
+    return sorted(set(chosen)), why or "no variable restricts the engine to some GPUs"
 
 
 def _index(word: str, uuids: Sequence[str], parents: Mapping[str, int]) -> int | None:

@@ -18,7 +18,7 @@ from harness.sampling.counter_deltas import (
     idle,
     settled,
 )
-from harness.sampling.sources.visible import visible
+from harness.sampling.sources.visible import AMD, visible
 
 NAMES = frozenset({"output_tokens"})
 
@@ -175,6 +175,23 @@ def test_gpus_are_named_by_number_uuid_or_instance():
     assert visible({"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "all"}, uuids, parents)[0] == [1]
     assert visible({"NVIDIA_VISIBLE_DEVICES": "none"}, uuids, parents)[0] == []
     assert visible({"CUDA_VISIBLE_DEVICES": "-1"}, uuids, parents)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "amd", "nvidia"),
+    [
+        ({"ROCR": "3,2", "HIP": "0"}, [3], [0, 1, 2, 3]),
+        ({"ROCR": "2,3", "CUDA": "1"}, [3], [1]),
+        ({"HIP": "1", "CUDA": "3"}, [1], [3]),
+        ({"ROCR": "", "HIP": "0"}, [], [0, 1, 2, 3]),
+        ({"NVIDIA": ""}, [], []),
+    ],
+)
+def test_each_maker_has_variables_and_a_rank_of_its_own(given, amd, nvidia):
+    """HIP counts from 0 among the GPUs that ROCR leaves, and goes before CUDA."""
+    env = {f"{name}_VISIBLE_DEVICES": value for name, value in given.items()}
+    assert visible(env, ["a", "b", "c", "d"], {}, AMD)[0] == amd
+    assert visible(env, ["a", "b", "c", "d"], {})[0] == nvidia
 
 
 def test_an_engine_is_on_this_machine_at_its_own_addresses_and_its_containers(monkeypatch):
