@@ -25,6 +25,7 @@ from harness.host.helper_process import without_credentials
 from harness.report.wording import markdown_escaped, plain
 from harness.spec.backend_refs import load_backend
 from harness.spec.files import locate
+from harness.store import RunFolder
 
 SIDES = ("base", "head")
 KEPT = ("dialect", "prefix_cache", "metrics")  # of an engine's definition: how to speak to it
@@ -254,10 +255,20 @@ def _compared(folder: Path, *runs: Path, floor: tuple[str, ...] = ()) -> tuple[s
     baseline = ["--baseline", "base"] if len(runs) == 1 else []
     done = _heard(folder, "compare", *map(str, runs), *baseline, *floor, "--markdown", *gate)
     if done.returncode not in (ExitCode.OK, ExitCode.LIMIT_FAILED) or not done.stdout:
-        return f"**Not compared.** {_error_of(done)}\n", done.returncode
+        return f"**Not compared.** {_not_started(runs[0]) or _error_of(done)}\n", done.returncode
     sides = len(runs) > 1  # each a run of its own, in which a backend has one name
     details = "".join(_details(run / "table.md", f" of {run.name}" if sides else "") for run in runs)
     return done.stdout + details, done.returncode if gate else 0
+
+
+def _not_started(run: Path) -> str:
+    """The first error of each side that could not be started; "" if both were, or nothing is known."""
+    if not (run / "manifest.json").is_file():
+        return ""
+    found: dict[str, str] = {}
+    for failure in RunFolder(run).read_manifest().failures:
+        found.setdefault(failure.backend, failure.error.partition("\n")[0])
+    return markdown_escaped(plain("; ".join(found.values())))
 
 
 def _bench(folder: Path, *words: str) -> tuple[str, int]:

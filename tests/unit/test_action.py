@@ -12,7 +12,11 @@ import pytest
 
 from harness.errors import SpecError
 from harness.host import paths
+from harness.model import Manifest
+from harness.model.manifest import Failure
 from harness.spec.backend_refs import load_backend
+from harness.store import RunFolder
+from tests.factories.documents import made
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -249,6 +253,18 @@ def test_a_comparison_that_failed_is_no_verdict_whatever_is_to_fail(tmp_path, mo
     monkeypatch.setattr(measure, "_heard", lambda *_: failed)
     text = "**Not compared.** error: no such run\n"
     assert measure._compared(tmp_path, tmp_path / "one") == (text, code)
+
+
+def test_a_side_that_did_not_start_is_named_with_its_error(tmp_path, monkeypatch):
+    """The comparison itself says that there is one backend, and asks for a second run."""
+    failed = subprocess.CompletedProcess((), 2, "", "error: only one backend: nothing to compare\n")
+    monkeypatch.setattr(measure, "_heard", lambda *_: failed)
+    run = RunFolder.create(tmp_path, "first-look")
+    errors = ("head: ended while loading: exit code 1\n  | a log", "head: not started again")
+    failures = tuple(Failure(backend="head", repeat=at, error=error) for at, error in enumerate(errors))
+    run.write_manifest(made(Manifest, {"failures": failures}))
+    text = "**Not compared.** head: ended while loading: exit code 1\n"
+    assert measure._compared(tmp_path, run.path) == (text, 2)
 
 
 def test_the_tables_of_two_runs_name_their_sides(tmp_path, monkeypatch):
