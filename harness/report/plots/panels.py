@@ -81,6 +81,7 @@ def panels(cell: CellResult, telemetry: Telemetry, end_s: float) -> Iterator[Pan
     curves = (
         _queue(telemetry, end_s),
         _kv_cache(telemetry, end_s),
+        _memory(telemetry, end_s),
         _gpus(telemetry, gpus, end_s),
         _cpus(telemetry, cpus, end_s),
         _nodes(telemetry, _NODE_CPU, cell.load_nodes, end_s),
@@ -102,6 +103,11 @@ def _kv_cache(telemetry: Telemetry, end_s: float) -> Panel | None:
     samples = telemetry.get("engine.kv_use")
     curve = Curve("KV cache in use", *_visible(samples, end_s), GREEN, style="steps-post")
     return _panel("KV cache\n%", [replace(curve, values=100 * curve.values)], "%", top=105.0)
+
+
+def _memory(telemetry: Telemetry, end_s: float) -> Panel | None:
+    seconds, used_bytes = _visible(telemetry.get("server.rss_bytes"), end_s)
+    return _panel("memory\nGiB", [Curve("engine's memory", seconds, used_bytes / 2**30, BLUE)], "GiB")
 
 
 def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:

@@ -22,6 +22,13 @@ def test_one_sample_is_no_curve():
     assert not list(panels(cell(), Telemetry({"engine.kv_use": TWO.between(0, 1)}), 2.0))
 
 
+def test_memory_that_grows_is_seen():
+    samples = Samples(TWO.at_ns, TWO.values * 2**30)
+    (memory,) = panels(cell(), Telemetry({"server.rss_bytes": samples}), 2.0)
+    assert memory.curves[0].values.tolist() == [1.0, 2.0]
+    assert memory.words == "engine's memory up to 2.00 GiB"
+
+
 def test_a_sum_of_many_gpus_ends_where_one_of_them_is_lost():
     """What is left draws less, and what the lost one draws is not known."""
     at_ns = np.arange(4) * 1_000_000_000
