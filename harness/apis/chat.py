@@ -24,6 +24,8 @@ from harness.apis.payload import (
 )
 from harness.records.event_kind import EventKind
 
+_THOUGHTS = ("reasoning", "reasoning_content", "reasoning_text", "thinking")  # names of reasoning
+
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     return {"messages": list(messages), "max_tokens": max_tokens}
@@ -53,7 +55,7 @@ def read(document: Document) -> Payload:
         delta = next((part for part in parts if isinstance(part, dict)), choice)
         content = delta.get("content")
         # Some send the same text under several names; Mistral and Databricks have it among the content.
-        thought = string(delta.get("reasoning")) or string(delta.get("reasoning_content"))
+        thought = next(filter(None, map(string, map(delta.get, _THOUGHTS))), "")
         details = _parts(delta.get("reasoning_details"), "text", "summary")
         reasoning.append(thought or details or _parts(content, "thinking", "summary"))
         texts.append(string(content) or string(delta.get("refusal")) or string(delta.get("text")))
@@ -107,7 +109,7 @@ CHAT = Api(
     path="/v1/chat/completions",
     body=_body,
     read=read,
-    text_keys=("content", "text", "reasoning", "reasoning_content", "refusal"),
+    text_keys=("content", "text", "refusal", *_THOUGHTS),
     end="[DONE]",
     turn=_turn,
     marks=(

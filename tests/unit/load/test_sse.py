@@ -43,6 +43,8 @@ def test_role_chunk_text_finish_usage_done() -> None:
         (b'{"choices":[{"delta":{"content":null}}]}', EventKind.OTHER, ""),
         (delta(None, reasoning="hm"), EventKind.REASONING, "hm"),
         (delta(None, reasoning_content="hm"), EventKind.REASONING, "hm"),
+        (delta(None, reasoning_text="hm"), EventKind.REASONING, "hm"),
+        (delta(None, thinking="hm"), EventKind.REASONING, "hm"),
         (delta(None, reasoning="hm", reasoning_content="hm"), EventKind.REASONING, "hm"),
         (
             delta([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]),
