@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from hmac import compare_digest
 
-from harness.errors import SetupError
+from harness.errors import SetupError, SpecError, reason
 from harness.host import descriptors
 from harness.host.tls import Secure
 from harness.mockserver.ask import Ask, BadAskError, load_object, parse_ask, parse_recording, parse_values
@@ -261,5 +261,7 @@ def _tls_context(pem: str) -> ssl.SSLContext:
         context.load_cert_chain(pem)
     except OSError as error:
         hint = "one PEM file with the private key and the certificate"
-        raise SetupError(f"no certificate and key: {error}", where=pem, hint=hint) from error
+        raise SpecError(
+            f"no certificate and key: {reason(error)}", where=f"--tls-pem {pem}", hint=hint
+        ) from None
     return context

@@ -38,6 +38,11 @@ def test_only_a_known_answer_can_be_wrong(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err.startswith("error: --wrong: needs --answers\n")
 
 
+def test_a_file_that_a_flag_names_and_is_none_is_a_wrong_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(["truth", "--tls-pem", "/no/such"]) == ExitCode.USAGE
+    assert "error: --tls-pem /no/such: no certificate and key: No such file" in capsys.readouterr().err
+
+
 def test_flags_reach_their_option() -> None:
     options = parsed(
         "--ttft-ms=uniform:1:2",
