@@ -15,7 +15,7 @@ from harness.load.job import ClosedLoop, OpenLoop
 from harness.metrics.prefix import first_turns
 from harness.model import LoadPoint
 from harness.plan import highest_load, seed_for, slots_of
-from harness.run.measure.job import whole_bodies
+from harness.run.measure.job import think_ns, whole_bodies
 from harness.run.measure.workloads import EVERY, filling
 from harness.run.setup.prepare import Prepared
 from harness.workload.arrivals import NS, arrivals
@@ -50,7 +50,7 @@ def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) ->
 
     def schedule(requests: int) -> ClosedLoop | OpenLoop:
         if slots is not None:
-            return ClosedLoop(slots)
+            return ClosedLoop(slots, think_ns(prepared, point, 0, requests))
         rate = point.value
         if point.kind == "trace":
             at_ns = workload.requested.numbers["at_ns"]

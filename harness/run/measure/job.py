@@ -193,7 +193,7 @@ def _message(role: str, content: str) -> dict[str, str]:
 def _schedule(prepared: Prepared, cell: Cell, requested: RequestTable) -> ClosedLoop | OpenLoop:
     point, repeat, load = cell.load, cell.repeat, prepared.scenario.load
     if slots := slots_of(load, point):
-        think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
+        think = None if requested.has_sessions() else think_ns(prepared, point, repeat, len(requested))
         if load.rest_s:
             think = np.zeros(len(requested), np.int64) if think is None else think
             think[warmup_requests(prepared.scenario, point)] += int(load.rest_s * 1e9)
@@ -249,7 +249,7 @@ def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, requested: Requ
     named = requested.numbers["session"].astype(np.int32)
     if requested.has_calls():
         return Sessions(named, requested.waits_ns(), requested.after or (PREVIOUS,) * len(requested))
-    think = _think_ns(prepared, point, repeat, len(requested))
+    think = think_ns(prepared, point, repeat, len(requested))
     return Sessions(named, np.zeros(len(requested), np.int64) if think is None else think)
 
 
@@ -264,7 +264,8 @@ def _patience_ns(prepared: Prepared, cell: Cell, count: int) -> NDArray[np.int64
     return np.where(hangs_up, int(load.abandon_after_s * 1e9), UNKNOWN)
 
 
-def _think_ns(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> NDArray[np.int64] | None:
+def think_ns(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> NDArray[np.int64] | None:
+    """Think times before requests; None where the scenario has none."""
     load = prepared.scenario.load
     if not load.think_time_s:
         return None

@@ -43,6 +43,13 @@ def test_questions_are_put_under_the_highest_load_wherever_it_is_listed():
     assert made.sha256 == put([1, 40])[1].sha256
 
 
+def test_slots_think_between_questions_as_they_do_in_the_load():
+    """Without thinking, more requests would be in flight than while speed was measured."""
+    load, _ = put([4], **{"load.think_time_s": 0.5, "load.think_time": "constant"})
+    assert load.schedule(6).think_ns.tolist() == [500_000_000] * 6
+    assert put([4])[0].schedule(6).think_ns is None
+
+
 def test_questions_are_put_under_the_largest_working_set():
     """A prefix and its question hold 84 tokens of the cache, with the answer: 10 of them are ten times 84."""
     sizes = {"prefix_tokens": 64, "question_tokens": 12, "output_tokens": 8}
