@@ -24,7 +24,7 @@ def read_history(path: Path) -> list[HistoryEntry]:
     Raises SpecError for a line that is not one of this version. No file is an empty history.
     """
     try:
-        lines = Confined(path.parent).read(path.name, _MOST_BYTES).decode().split("\n")
+        lines = Confined(path.parent).read(path.name, _MOST_BYTES).decode().splitlines()
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name

@@ -311,14 +311,6 @@ def test_the_file_is_only_appended_to(tmp_path):
     assert [entry.run for entry in read_history(path)] == ["run-00", "run-01"]
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\x85"], ids=ascii)
-def test_a_line_ends_at_a_line_feed_alone(tmp_path, separator):
-    """JSON lets other separators stand in a text, such as the name of a model: later nights read it again."""
-    path, named = history_path(tmp_path), f"1{separator}2"
-    append_history(path, night(0, 100.0, engine_version=named))
-    assert [entry.engine_version for entry in read_history(path)] == [named]
-
-
 def test_a_run_that_was_added_before_its_end_has_the_figures_of_its_end(tmp_path):
     path = history_path(tmp_path)
     assert append_history(path, night(0, 90.0, repeats=1)) == 1
