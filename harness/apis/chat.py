@@ -86,6 +86,8 @@ def _tool_calls(calls: object) -> list[CallPart]:
 def _usage(document: Document) -> Usage:
     """Reads the usage from `usage`, where absent from llama.cpp's `timings`."""
     timed, usage = timed_usage(document), usage_of(document)
+    if "input_tokens" in usage and "prompt_tokens" not in usage:  # as mlx-vlm names them
+        return reported_usage(usage, "input_tokens", "output_tokens", timed)
     return reported_usage(usage, "prompt_tokens", "completion_tokens", timed) if usage else timed
 
 

@@ -173,6 +173,16 @@ def test_usage_is_found_where_services_put_it(where: str, name: str) -> None:
     assert parsed.finish_reason == "stop"
 
 
+@pytest.mark.parametrize(("more", "prompt"), [({}, 36), ({"prompt_tokens": 40}, 40)])
+def test_usage_may_have_the_names_of_responses(more: dict[str, int], prompt: int) -> None:
+    """A gateway may write both, and a count of its own under one of them."""
+    own = {"input_tokens": 36, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 30}}
+    usage = {**own, **({**more, "completion_tokens": 9} if more else {})}
+    parsed = parse_events(event(json.dumps({"choices": [], "usage": usage}).encode()), ended=True)
+    assert (parsed.prompt_tokens, parsed.output_tokens) == (prompt, 9)
+    assert parsed.cached_tokens == (UNKNOWN if more else 30)
+
+
 @pytest.mark.parametrize(
     ("total", "output", "reasoning"), [(23, 9, 4), (27, 13, 4), (None, 9, 4), (34, 20, 11), (23, 9, 11)]
 )
