@@ -23,6 +23,7 @@ from harness.sampling.spill import Spill
 READY = "ready"
 _BEAT_MS, _BEATS_PER_FLUSH = 100, 5
 _RETRY_S = 1.0  # a source that failed is asked this seldom until it answers
+_HUNG_NS = 5_000_000_000  # a read that lasts longer, as in a driver that hangs, counts as one that failed
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Runner:
     def __post_init__(self) -> None:
         self.facts.period_s = self.source.period_s
         self.opened = threading.Event()
+        self._reading_since_ns: int | None = None
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -61,6 +63,7 @@ class Runner:
 
     def _read(self) -> None:
         facts, began, busy_ns = self.facts, time.monotonic_ns(), time.thread_time_ns()
+        self._reading_since_ns = began
         try:
             self.source.read(self.spill.put)
         except Exception as error:  # of whatever kind: the series would end unreported
@@ -70,10 +73,16 @@ class Runner:
         else:
             facts.reads += 1
             facts.failing_since_ns = None
+        self._reading_since_ns = None
         facts.longest_read_ms = max(facts.longest_read_ms, (time.monotonic_ns() - began) / 1e6)
         facts.cpu_s += (time.thread_time_ns() - busy_ns) / 1e9
 
     def report(self) -> SourceFacts:
+        began = self._reading_since_ns
+        if began is not None and time.monotonic_ns() - began > _HUNG_NS:
+            self.facts.failures += 1
+            self.facts.last_failure = "a read did not come to its end"
+            self.facts.failing_since_ns = self.facts.failing_since_ns or began
         self.facts.missing, self.facts.about = dict(self.source.missing), dict(self.source.about)
         return self.facts
 

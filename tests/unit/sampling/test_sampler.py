@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from harness.host.access import Access
+from harness.sampling import sampler
 from harness.sampling.job import Exporter, Watch
 from harness.sampling.sampler import Runner, sources
 from harness.sampling.sources import UnavailableError, UnreadableError
@@ -107,6 +108,22 @@ def test_a_source_that_fails_to_the_end_says_since_when(spill):
     assert facts.reads == 0
     assert facts.failures >= 2
     assert facts.failing_since_ns is not None
+
+
+def test_a_read_that_does_not_end_is_one_that_failed(spill, monkeypatch):
+    """As in a driver that hangs: the thread never comes back."""
+    monkeypatch.setattr(sampler, "_HUNG_NS", -1)
+    begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
+    source = Source(1.0)
+    monkeypatch.setattr(source, "read", lambda _put: (begun.set(), goes_on.wait(timeout=30)))
+    runner = Runner(source, spill, ended)
+    assert begun.wait(timeout=30)
+    ended.set()
+    facts = runner.report()
+    assert (facts.failures, facts.last_failure) == (1, "a read did not come to its end")
+    assert facts.failing_since_ns is not None
+    goes_on.set()
+    runner.thread.join(timeout=30)
 
 
 def test_reads_that_compute_take_cpu_time_and_those_that_wait_do_not(spill):
