@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 Put = Callable[..., None]  # Spill.put
+OWNERS = "gpu.*.engine_memory_bytes"  # in `missing`, where it is not known whose memory it is
+UNKNOWN_PROCESSES = "the GPU lists processes unknown here"  # of a container, or of the host of this one
 
 
 class UnavailableError(Exception):

@@ -2,9 +2,10 @@
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from harness.sampling.sources import Put, UnavailableError, UnreadableError
+from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
 from harness.sampling.sources.visible import AMD, visible
 
 _SLOWLY = 10  # reads between two of what changes slowly
@@ -60,6 +61,8 @@ class AmdGpus:
 
     def read(self, put: Put) -> None:
         slowly = self._reads % _SLOWLY == 0
+        if slowly:
+            self.missing.pop(OWNERS, None)
         self._reads += 1
         read_any = False
         for index, handle in self._handles.items():
@@ -124,6 +127,9 @@ class AmdGpus:
             process["pid"]: process["memory_usage"]["vram_mem"]
             for process in self._smi.amdsmi_get_gpu_process_list(handle)
         }
+        if not all(Path(f"/proc/{pid}").exists() for pid in sizes):
+            self.missing[OWNERS] = UNKNOWN_PROCESSES
+            return
         ours = sum(size for pid, size in sizes.items() if pid in engine)
         yield "engine_memory_bytes", ours
         yield "other_memory_bytes", sum(sizes.values()) - ours

@@ -10,7 +10,7 @@ from typing import Any
 
 import pynvml
 
-from harness.sampling.sources import Put, UnavailableError, UnreadableError
+from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
 from harness.sampling.sources.visible import visible
 
 _BYTES = 1024.0  # NVML counts PCIe in KiB/s
@@ -24,8 +24,6 @@ _NEVER = (
 )
 # Without a GPU there is nothing to be said; anything else NVML complains of is a fault of this machine.
 _NONE_HERE = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
-
-_OWNERS = "gpu.*.engine_memory_bytes"
 
 Handle = Any
 Values = Mapping[str, float]
@@ -250,7 +248,7 @@ class NvidiaGpusSlowly(Gpus):
         ]
 
     def read(self, put: Put) -> None:
-        self.missing.pop(_OWNERS, None)
+        self.missing.pop(OWNERS, None)
         super().read(put)
 
     def _owners(self, handle: Handle) -> Values:
@@ -263,7 +261,7 @@ class NvidiaGpusSlowly(Gpus):
         if not engine or len(known) < len(used):
             return {}
         if not all(Path(f"/proc/{pid}").exists() for pid in used):
-            self.missing[_OWNERS] = "the GPU lists processes unknown here"
+            self.missing[OWNERS] = UNKNOWN_PROCESSES
             return {}
         ours = sum(size for pid, size in known.items() if pid in engine)
         return {"engine_memory_bytes": ours, "other_memory_bytes": sum(known.values()) - ours}

@@ -3,6 +3,7 @@
 No AMD GPU was at hand: the answers have the forms of amdsmi 7.0.2.
 """
 
+import os
 import sys
 from types import SimpleNamespace
 
@@ -19,7 +20,11 @@ class AmdSmiError(Exception):
 
 CLOCKS = {"gfx": 2100, "mem": 1300}
 POWER = {"socket_power": 0, "current_socket_power": "N/A", "average_socket_power": 512}
-PROCESSES = [{"pid": 7, "memory_usage": {"vram_mem": 900}}, {"pid": 8, "memory_usage": {"vram_mem": 100}}]
+OWN, OTHER = os.getpid(), os.getppid()
+PROCESSES = [
+    {"pid": OWN, "memory_usage": {"vram_mem": 900}},
+    {"pid": OTHER, "memory_usage": {"vram_mem": 100}},
+]
 
 
 @pytest.fixture
@@ -50,7 +55,7 @@ def refuse(*_given):
     raise AmdSmiError("not supported")
 
 
-def opened(pids=(7,), **env):
+def opened(pids=(OWN,), **env):
     gpus = AmdGpus(env, lambda: frozenset(pids), 0.1)
     gpus.open()
     return gpus
@@ -139,6 +144,15 @@ def test_what_changes_slowly_is_read_at_every_tenth_beat(library):
 
 def test_memory_of_an_engine_whose_processes_are_not_known_is_nobody_s(library):
     assert not any(name.endswith(("engine_memory_bytes", "other_memory_bytes")) for name in read(opened([])))
+
+
+def test_memory_of_processes_of_another_namespace_is_nobody_s(library):
+    """In a container the kernel lists the pids of the host, of the engine too."""
+    gone = {"pid": 1 << 22, "memory_usage": {"vram_mem": 900}}  # above every pid
+    library.amdsmi_get_gpu_process_list = lambda _gpu: [gone]
+    gpus = opened(HIP_VISIBLE_DEVICES="0")
+    assert not any(name.endswith(("engine_memory_bytes", "other_memory_bytes")) for name in read(gpus))
+    assert gpus.missing == {"gpu.*.engine_memory_bytes": "the GPU lists processes unknown here"}
 
 
 def test_a_library_that_fails_is_a_fault_and_none_at_all_is_not(library, monkeypatch):
