@@ -5,6 +5,7 @@ import pytest
 
 from harness.errors import SpecError
 from harness.host import paths
+from harness.spec import files
 from harness.spec.backend_refs import (
     apply_variant,
     load_backend,
@@ -302,3 +303,12 @@ def test_a_variant_with_a_program_needs_no_environment():
     built = apply_variant(load_backend("llamacpp"), "built")
     assert (built.process.program, built.process.install) == (("llama-server",), None)
     assert load_backend("llamacpp").process.install is not None
+
+
+@pytest.mark.parametrize("name", files.names("backends"))
+def test_an_engine_that_takes_a_pattern_is_given_choices_too(name):
+    """A choice is a pattern: the routers of SGLang and LMDeploy left it out, and their answers were free."""
+    dialect = load_backend(name).dialect
+    for api in dialect.api_names:
+        structured = with_api(dialect, api).structured
+        assert not structured.regex or structured.choice
