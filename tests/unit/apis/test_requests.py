@@ -109,6 +109,17 @@ def test_tools_in_each_apis_form() -> None:
     assert made["tool_choice"] == {"type": "any"}
 
 
+@pytest.mark.parametrize(
+    ("url", "source"),
+    [
+        ("data:image/png;base64,AA==", {"type": "base64", "media_type": "image/png", "data": "AA=="}),
+        ("https://h/a.png", {"type": "url", "url": "https://h/a.png"}),
+    ],
+)
+def test_images_of_messages_are_their_data_or_an_address(url: str, source: object) -> None:
+    assert APIS["messages"].image(url) == {"type": "image", "source": source}
+
+
 def test_labels_name_the_api_like_a_variant() -> None:
     refs = parse_backend_list("vllm,vllm@eager@responses,llamacpp@messages", ("chat", "completions"))
     assert [ref.label for ref in refs] == [
@@ -263,6 +274,17 @@ def test_a_tool_result_follows_its_call() -> None:
             "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {"a": 1}}],
         },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "found"}]},
+    ]
+    chat = with_turns(APIS["chat"], "", CALLS, "found")
+    assert isinstance(chat, dict)
+    function = {"name": "look", "arguments": '{"a":1}'}
+    assert chat["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
     ]
 
 

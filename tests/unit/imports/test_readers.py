@@ -166,8 +166,9 @@ LLAMA = {"build_commit": "abc", "build_number": 5000, "model_filename": "models/
 
 def test_repetitions_of_llama_bench_are_repeats(tmp_path):
     prompt = LLAMA | {"n_prompt": 512, "n_gen": 0, "avg_ts": 768.0, "samples_ts": [512.0, 1024.0]}
-    _, taken = read(foreign.write(tmp_path / "r.json", [LLAMA, prompt]))
-    assert [one.variant for one in taken] == ["tg128"] * 3 + ["pp512"] * 2
+    deep = LLAMA | {"n_depth": 64, "samples_ts": [100.0]}
+    _, taken = read(foreign.write(tmp_path / "r.json", [LLAMA, prompt, deep]))
+    assert [one.variant for one in taken] == ["tg128"] * 3 + ["pp512"] * 2 + ["tg128-d64"]
     assert taken[1].reported == {"output_tokens_per_s": 100.0, "tpot_ms.mean": 10.0, "tpot_ms.p50": 10.0}
     assert taken[4].reported == {"input_tokens_per_s": 1024.0, "ttft_ms.mean": 500.0, "ttft_ms.p50": 500.0}
     one, other = taken[0].definitions, taken[3].definitions
@@ -231,9 +232,12 @@ def test_latencies_of_sglang_are_computed_again_and_its_rates_are_its_own(tmp_pa
     of = foreign.vllm()
     of["itls"] = [gaps[1:-1] for gaps in of["itls"]]
     del of["start_times"], of["mean_itl_ms"]
+    of["server_info"] = {"model_path": "m"}
     of |= {"dataset_name": "random-ids", "total_output_tokens_retokenized": 1, "request_rate": float("inf")}
     taken = taken_of(foreign.write(tmp_path / "r.jsonl", of))
     assert (taken.tool, taken.level, taken.load.slots) == ("sglang bench_serving", "answers", foreign.SLOTS)
+    assert taken.model == "m"
+    assert set(taken.records.requests["prompt_tokens"]) == {16}
     assert np.median(latency.of_metric(RequestView(taken.records), "ttft_ms")) == pytest.approx(100, abs=3)
     assert latency.tpot_ms(RequestView(taken.records)).mean() == pytest.approx(10, abs=0.2)
     assert set(taken.reported) == {"output_tokens_per_s", "requests_per_s", "input_tokens_per_s"}
@@ -253,16 +257,17 @@ def test_a_gap_that_sglang_divided_by_the_tokens_of_its_chunk_is_one_gap(tmp_pat
     assert np.median(latency.tpot_ms(view)) == pytest.approx(per_token_ms, rel=1e-3)
 
 
-def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path):
+@pytest.mark.parametrize("most", [None, 5])
+def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path, most):
     """Those that failed or were cut off at the end were in flight as well."""
     document = json.loads(GUIDELLM.read_text())
     (benchmark,) = document["benchmarks"]
-    benchmark["config"]["strategy"] = {"type_": "throughput", "max_concurrency": None}
+    benchmark["config"]["strategy"] = {"type_": "throughput", "max_concurrency": most}
     requests = benchmark["requests"]
     requests["incomplete"] = [requests["successful"].pop() for _ in range(3)]
     benchmark["metrics"] = {}
     taken = taken_of(foreign.write(tmp_path / "r.json", document))
-    assert taken.load.value == len(requests["successful"]) + 3
+    assert taken.load.value == (most or len(requests["successful"]) + 3)
 
 
 def test_the_version_that_the_user_gives_decides_what_a_first_chunk_is(tmp_path):
@@ -369,6 +374,22 @@ MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples
           "ttft": {"avg": 1e8, "median": 9e7, "percentiles": {"50": 9e7, "99.0": 2e8}}, "tpot": {},
           "latency": {}, "qps": 40.0, "tps": 640.0,
           "run_config": {"load_pattern": {"type": "concurrency", "target_concurrency": 4}}}  # fmt: skip
+
+
+def test_a_mean_of_aiperf_is_that_of_the_answers_after_its_warm_up(tmp_path):
+    lines = foreign.aiperf_lines(requests=6)
+    lines[0]["metadata"]["benchmark_phase"] = "warmup"
+    lines[0]["metrics"]["time_to_first_token"]["value"] = 200.0
+    times = [line["metrics"]["time_to_first_token"]["value"] for line in lines]
+    file = foreign.write_lines(tmp_path / "profile_export.jsonl", lines)
+    for own, wrong in ((times[1:], None), (times, "time_to_first_token")):
+        latency = {"unit": "ms", "avg": sum(own) / len(own)}
+        foreign.write(tmp_path / "profile_export_aiperf.json", {"time_to_first_token": latency})
+        if wrong is None:
+            assert taken_of(file).planned == 5
+        else:
+            with pytest.raises(SpecError, match=wrong):
+                taken_of(file)
 
 
 def test_failures_of_a_summary_of_aiperf_were_planned_too(tmp_path):

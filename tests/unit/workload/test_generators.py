@@ -145,6 +145,11 @@ def test_what_is_declared_shared_is_and_nothing_else():
                 assert both <= alike <= both + 3, "a word or two may be alike by chance"
 
 
+def test_a_prompt_of_documents_is_of_the_group_of_its_first():
+    made = generate(Rag(9, 20, 3, 10, 8, 4), 20, 3, TextMaker(words))
+    assert [request.group for request in made.requests] == [one.shared[1].id for one in made.requests]
+
+
 def test_unique_prompts_share_no_block_whatever_its_size():
     for spec in (FixedLength(60, 4), Classification(60, 8, ("sport", "food"))):
         made = generate(spec, 300, 3, TextMaker(words))
@@ -241,10 +246,9 @@ def test_schemas_of_a_folder(tmp_path):
     (tmp_path / "a.json").write_text('{"type": "object"}')
     spec = Structured(5, 9, ("json_schema",), str(tmp_path), free=False)
     made = generate(spec, 4, 0, TextMaker(words))
-    assert [made.requested.expectations[i].name for i in made.requested.numbers["expected"]] == [
-        "a",
-        "deep/b",
-    ] * 2
+    expected = [made.requested.expectations[i] for i in made.requested.numbers["expected"]]
+    schemas = {"a": {"type": "object"}, "deep/b": {"type": "integer"}}
+    assert [(one.name, one.value) for one in expected] == [*schemas.items()] * 2
     (tmp_path / "c.json").write_text("[]")
     with pytest.raises(SpecError, match="must be a JSON object"):
         generate(spec, 4, 0, TextMaker(words))

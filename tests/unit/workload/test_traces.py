@@ -13,6 +13,7 @@ from harness.records.request_table import Expected, Part, RequestTable
 from harness.store import RunFolder
 from harness.workload.traces import clip, read_dataset, read_trace, window
 from harness.workload.traces.rows import MAX_TOKENS, OUT_OF_ORDER, REPEATED
+from harness.workload.traces.trace import relinked
 from tests.factories.recorded import facts, records
 
 S = 1_000_000_000
@@ -241,6 +242,13 @@ def test_a_recorded_run_is_replayed_as_it_was_meant_to_leave(tmp_path):
         assert trace.input_tokens.tolist() == [99, 101, 100]
         assert trace.output_tokens.tolist() == [2, 1, 1]
         assert trace.skipped == {"not answered, or without token counts": 1}
+
+
+def test_requests_whose_beginning_is_left_out_begin_like_each_other():
+    """The prompts of two of one session begin with 5 and 7 tokens of a third one's."""
+    begins, kept = np.array([-1, 0, 0]), np.array([0, 5, 7])
+    found = relinked(np.array([1, 2]), begins, kept, np.array([0, 0]))
+    assert [part.tolist() for part in found] == [[0, 1], [0, 5]]
 
 
 values = st.one_of(
