@@ -16,6 +16,7 @@ from harness.model.imported import SERVER
 from harness.records.layout import UNKNOWN
 from harness.store.confined import fitting
 
+_MANY = 6  # figures: a test of llama-bench has four
 _LONGEST, _KEPT = 64, 24  # characters of a value in a name; of a longer one as many as are kept
 _LENGTHS = {
     "prompt_tokens": ("prompts", "input_tokens_per_s"),
@@ -77,6 +78,12 @@ def check(parts: Sequence[Part], names: Sequence[str]) -> None:
         if first.source is not part.source:  # one file may hold several measurements
             text = f"is the same as {first.source.path} of {first.label}: no repeat"
             raise wrong(text, str(part.source.path), hint="leave it out")
+    apart: dict[object, Part] = {}
+    for part in parts:
+        first = apart.setdefault(_evidence(part), part)
+        if first is not part:  # a tool may append its runs to one file, of which another is a copy
+            also = "twice" if first.source is part.source else f"that {first.source.path} has too"
+            raise wrong(f"has a measurement {also}: no repeat", str(part.source.path), hint="keep each once")
     kinds: dict[str, dict[str, None]] = defaultdict(dict)
     same: dict[tuple[str, LoadPoint], list[Taken]] = defaultdict(list)
     for name, part in zip(names, parts, strict=True):
@@ -88,6 +95,14 @@ def check(parts: Sequence[Part], names: Sequence[str]) -> None:
     if differences:
         hint = "give each a name: a=FILE b=FILE; or compare them: two runs"
         raise wrong(f"no repeats of one backend: {differences[0]}", where, hint=hint)
+
+
+def _evidence(part: Part) -> object:
+    """What two measurements never share: times of requests, or many figures. Of few, equal ones may."""
+    rows, figures = part.taken.records.requests, tuple(part.taken.reported.items())
+    if not len(rows) and len(figures) < _MANY:
+        return id(part)
+    return hashlib.sha256(rows.tobytes()).digest(), figures
 
 
 def _lengths(repeats: Sequence[Taken]) -> Iterator[str]:

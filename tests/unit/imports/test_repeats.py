@@ -123,6 +123,28 @@ def test_lengths_that_differ_by_chance_are_those_of_repeats(tmp_path):
         for seed in (40, 46)
     ]
     assert made(tmp_path, *files) == {("server", "c4"): 2}
+    one, other = foreign.vllm_summary(1), foreign.vllm_summary(2)
+    other["output_throughput"] *= 1.1
+    files = [foreign.write(tmp_path / f"{of['date']}.json", of) for of in (one, other)]
+    assert made(tmp_path, *files) == {("server", "c4"): 2}
+
+
+@pytest.mark.parametrize("make", [foreign.vllm, foreign.vllm_summary])
+def test_a_measurement_that_is_there_twice_is_no_repeat(tmp_path, make):
+    """A tool appends its runs to one file, of which another may be an older copy."""
+    first, second = make(1, requests=20), make(2, requests=20)
+    old = foreign.write_lines(tmp_path / "old.json", [first])
+    with pytest.raises(SpecError, match=r"new\.json: has a measurement that .*old\.json has too: no repeat"):
+        made(tmp_path, old, foreign.write_lines(tmp_path / "new.json", [second, first]))
+    with pytest.raises(SpecError, match="has a measurement twice: no repeat"):
+        made(tmp_path, foreign.write_lines(tmp_path / "new.json", [first, second, first]))
+    assert made(tmp_path, old, foreign.write_lines(tmp_path / "new.json", [second])) == {("server", "c4"): 2}
+
+
+def test_tests_of_llama_bench_with_equal_speeds_are_repeats(tmp_path):
+    """They have few figures, which chance makes equal."""
+    equal = LLAMA | {"samples_ts": [100.0, 100.0]}
+    assert made(tmp_path, foreign.write(tmp_path / "r.json", [equal])) == {("server-pp512", "c1"): 2}
 
 
 def test_files_that_name_no_load_meet_at_one_point(tmp_path):
