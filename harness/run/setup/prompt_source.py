@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from harness.errors import SpecError
 from harness.model import RunWarning
-from harness.model.numbers import as_given
+from harness.model.numbers import as_given, counted
 from harness.plan import ProbeSizes, all_requests, highest_load, load_points, most_requests, warmup_requests
 from harness.spec.scenario import Scenario, TraceReplay, turns_of
 from harness.validity import notices
 from harness.workload.prompts.recorded import source_of
-from harness.workload.traces import Dataset, Trace
+from harness.workload.traces import Dataset, Trace, window
 
 
 def checked_source(
@@ -30,6 +30,8 @@ def checked_source(
         _check_warmup(scenario, source)
     if sizes is not None and scenario.load.rate:
         _check_long_probe(scenario, sizes, source)
+    elif sizes is not None and isinstance(source, Trace) and source.calls is not None:
+        _check_slots(scenario, sizes, source)
     return source
 
 
@@ -143,4 +145,17 @@ def _check_long_probe(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dat
             f"gives {len(source):,}",
             where=source.source,
             hint="a longer file, a lower highest rate, or a lower --probe-seconds",
+        )
+
+
+def _check_slots(scenario: Scenario, sizes: ProbeSizes, trace: Trace) -> None:
+    """Refuses a search up to more slots than a probe has recorded sessions: the others would be empty."""
+    highest = highest_load(scenario.load)
+    calls = window(trace, max_requests=all_requests(scenario, highest, sizes.short(highest))).calls
+    sessions = len(set(calls.session.tolist())) if calls else 0
+    if sessions < highest.value:
+        raise SpecError(
+            f"a probe of {as_given(highest.value)} in flight has {counted(sessions, 'session')} of the trace",
+            where="--find-capacity --concurrency",
+            hint="a lower highest load, more --requests, or a longer trace",
         )

@@ -68,6 +68,19 @@ def test_a_search_of_a_rate_is_refused_for_chats_which_reach_it_late(scenario):
     assert searched({"load.concurrency": [1, 8]}).probe_sizes is not None
 
 
+def test_a_search_up_to_more_slots_than_a_probe_has_sessions_is_refused():
+    """24 sessions were never more than 24 in flight, and 63 kept the limits."""
+
+    def searched(most):
+        given = {"slo.ttft_ms.p95": 500, "load.concurrency": [1, most]}
+        prepare(RunOptions("agent-sessions", "truth", overrides=given, find_capacity=True))
+
+    searched(24)
+    with pytest.raises(SpecError, match="a probe of 25 in flight has 24 sessions of the trace") as caught:
+        searched(25)
+    assert caught.value.where == "--find-capacity --concurrency"
+
+
 @pytest.mark.parametrize(
     ("scenario", "given", "where"),
     [
