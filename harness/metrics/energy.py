@@ -73,7 +73,8 @@ def describe(
             f"no energy counter or power of the {'GPUs' if gpu_devices else 'CPU packages'} over the window",
         )
     tokens_per_s, requests_per_s = rates["output_tokens_per_s"], rates["requests_per_s"]
-    above_w = None if idle_w is None else max(0.0, busy_w - idle_w)
+    # Power that does not rise under load was none of an idle engine.
+    above_w = busy_w - idle_w if idle_w is not None and busy_w > idle_w else None
     return Energy(
         scope=scope,
         **parts,

@@ -78,6 +78,15 @@ def test_power_takes_the_place_of_a_counter_and_one_gpu_without_either_makes_the
     assert "GPUs" in reason
 
 
+def test_nothing_is_known_above_an_idle_power_that_is_no_less_than_that_under_load():
+    """Something else computed before the first request: 0 J per token would be a figure."""
+    power = Samples(np.arange(-30, 110) * (S // 10), np.repeat([320.0, 300.0], [30, 110]))
+    found, _ = energy.describe(Telemetry({"gpu.0.power_w": power}), [0], RATES, WINDOW)
+    assert (found.gpu_w, found.gpu_idle_w) == pytest.approx((300, 320))
+    assert found.joules_per_output_token == pytest.approx(6.0)
+    assert found.joules_per_output_token_above_idle is None
+
+
 def test_without_a_gpu_the_cpu_packages_count():
     telemetry = Telemetry({"cpu.0.energy_j": line(-3, 11, 0, 700), "cpu.1.energy_j": line(-3, 11, 0, 140)})
     found, _ = energy.describe(telemetry, [], RATES, WINDOW)
