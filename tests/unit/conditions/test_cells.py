@@ -335,6 +335,11 @@ def told(texts, tokens, chars, **changes):
     return {"conditions": conditions(RequestView(made), recorded.facts(), None), **changes}
 
 
+def test_a_server_that_counts_no_tokens_has_no_text_per_token():
+    found = told(20, 0, (80, 4))["conditions"].output_text
+    assert (found.per_answer, found.per_token, found.per_token_error) == (80.0, None, None)
+
+
 def entries(first, second):
     found = unequal([cell("a", **first), cell("b", **second)])
     return {one.code: one for one in found}

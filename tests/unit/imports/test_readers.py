@@ -94,6 +94,12 @@ def of_sglang():
     return {key: value for key, value in of.items() if key != "mean_itl_ms"}
 
 
+def test_a_median_of_a_summary_is_its_p50(tmp_path):
+    of = foreign.vllm_summary()
+    taken = taken_of(foreign.write(tmp_path / "r.json", of))
+    assert taken.reported["ttft_ms.p50"] == of["median_ttft_ms"]
+
+
 @pytest.mark.parametrize("of", [foreign.vllm(), foreign.vllm_summary(), of_sglang()])
 def test_a_cap_sets_a_rate_apart_and_its_load_is_not_known(tmp_path, of):
     for most in (4, 64):

@@ -55,6 +55,13 @@ def test_a_tokenizer_that_can_never_hit_a_length_is_refused():
         TextMaker(even).make([101], Random(0))
 
 
+def test_a_tokenizer_that_is_gone_is_remembered_by_its_words():
+    """Of a word that it never counted, four letters are a token."""
+    texts = TextMaker(words)
+    drawn = texts.make([7, 64, 513], Random(5))
+    assert texts.remembered().count([*drawn, "zzzzzzzz."]) == [7, 64, 513, 3]
+
+
 def test_without_a_tokenizer_lengths_are_declared_approximate():
     made = generate(FixedLength(50, 8), 3, 0, TextMaker(None))
     assert not made.exact
