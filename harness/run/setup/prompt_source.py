@@ -30,7 +30,7 @@ def checked_source(
         _check_warmup(scenario, source)
     if sizes is not None and scenario.load.rate:
         _check_long_probe(scenario, sizes, source)
-    elif sizes is not None and isinstance(source, Trace) and source.calls is not None:
+    elif sizes is not None and source is not None:
         _check_slots(scenario, sizes, source)
     return source
 
@@ -148,14 +148,15 @@ def _check_long_probe(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dat
         )
 
 
-def _check_slots(scenario: Scenario, sizes: ProbeSizes, trace: Trace) -> None:
-    """Refuses a search up to more slots than a probe has recorded sessions: the others would be empty."""
-    highest = highest_load(scenario.load)
-    calls = window(trace, max_requests=all_requests(scenario, highest, sizes.short(highest))).calls
-    sessions = len(set(calls.session.tolist())) if calls else 0
-    if sessions < highest.value:
+def _check_slots(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dataset) -> None:
+    """Refuses a search up to more slots than a probe has sessions or prompts: the others would be empty."""
+    highest, held, what = highest_load(scenario.load), len(source), "prompt"
+    if isinstance(source, Trace) and source.calls is not None:
+        calls = window(source, max_requests=all_requests(scenario, highest, sizes.short(highest))).calls
+        held, what = len(set(calls.session.tolist())) if calls else 0, "session"
+    if held < highest.value:
         raise SpecError(
-            f"a probe of {as_given(highest.value)} in flight has {counted(sessions, 'session')} of the trace",
+            f"a probe of {as_given(highest.value)} in flight has {counted(held, what)} of the file",
             where="--find-capacity --concurrency",
-            hint="a lower highest load, more --requests, or a longer trace",
+            hint="a lower highest load, more --requests, or a longer file",
         )

@@ -71,13 +71,15 @@ def test_a_search_of_a_rate_is_refused_for_chats_which_reach_it_late(scenario):
 def test_a_search_up_to_more_slots_than_a_probe_has_sessions_is_refused():
     """24 sessions were never more than 24 in flight, and 63 kept the limits."""
 
-    def searched(most):
+    def searched(most, scenario="agent-sessions"):
         given = {"slo.ttft_ms.p95": 500, "load.concurrency": [1, most]}
-        prepare(RunOptions("agent-sessions", "truth", overrides=given, find_capacity=True))
+        prepare(RunOptions(scenario, "truth", overrides=given, find_capacity=True))
 
     searched(24)
-    with pytest.raises(SpecError, match="a probe of 25 in flight has 24 sessions of the trace") as caught:
+    with pytest.raises(SpecError, match="a probe of 25 in flight has 24 sessions of the file") as caught:
         searched(25)
+    with pytest.raises(SpecError, match="a probe of 13 in flight has 12 prompts of the file"):
+        searched(13, "prompt-file")
     assert caught.value.where == "--find-capacity --concurrency"
 
 
