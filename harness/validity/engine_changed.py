@@ -78,7 +78,7 @@ def _groups(values: _Group, *, exact: bool) -> list[_Group]:
     return groups
 
 
-def alike(first: str, second: str, exact: bool = False) -> bool:
+def alike(first: str, second: str, exact: bool) -> bool:
     """Whether two starts of one engine may report these, unless they are to be `exact`."""
     if first == second or exact:
         return first == second

@@ -226,6 +226,8 @@ def test_fewer_sequences_at_once_decide_only_where_the_load_asks_for_more():
 def test_a_cache_that_is_not_as_declared_decides_and_one_that_cannot_be_seen_is_told():
     confirmed, found = cell("a", hit_rate=0.0), cell("b", hit_rate=0.9)
     assert codes(confirmed, found) == {"cache-state": True}
+    (entry,) = unequal([confirmed, found])
+    assert entry.text == f"{entry.what}: yes (a), no (b)"
     assert codes(confirmed, cell("b", hit_rate=None)) == {"cache-state": False}
 
 
