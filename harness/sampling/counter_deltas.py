@@ -97,13 +97,16 @@ def added_histograms(
 
 
 def histogram_increase(
-    before: Mapping[str, Histogram], after: Mapping[str, Histogram]
+    before: Mapping[str, Histogram] | None, after: Mapping[str, Histogram] | None
 ) -> dict[str, HistogramIncrease]:
-    """Observations in between, by name, of those with a sum: without it, a mean would look like 0.
+    """Observations in between, by name, of those with a sum: without it, a mean would look like 0. Nothing
+    where the engine did not answer at both ends.
 
     JSON has no infinite bound, so the last one is None.
     """
-    increases = {}
+    increases: dict[str, HistogramIncrease] = {}
+    if before is None or after is None:
+        return increases
     for name, now in after.items():
         total, count = now["sum"], now["count"]
         if total is None or count is None:

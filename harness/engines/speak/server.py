@@ -279,11 +279,14 @@ class Server:
         ours = read_series(text, dataclasses.asdict(metrics.counters), dataclasses.asdict(metrics.gauges))
         return whole_prompts(ours) if metrics.prompt_tokens_exclude_cached else ours
 
-    def histograms(self) -> dict[str, Histogram]:
-        """[metrics.histograms] by our names, those present, since the start of the engine; in seconds."""
+    def histograms(self) -> dict[str, Histogram] | None:
+        """[metrics.histograms] by our names, those present, since the start of the engine; in seconds.
+
+        None if the engine has no metrics, or does not show them now.
+        """
         metrics, text = self.definition.metrics, self._metrics_text()
         if metrics is None or text is None:
-            return {}
+            return None
         named = dataclasses.asdict(metrics.histograms).items()
         per_s = {"s": 1, "ms": 1000}[metrics.histogram_unit]
         histograms = {name: histogram(text, series, per_s) for name, series in named if series}

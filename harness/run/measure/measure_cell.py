@@ -173,7 +173,7 @@ def measure(
         engine.fresh = False
         after = [settled(partial(_counters, source), COUNTERS) for source in sources]
         shapes_after = [
-            _histograms(source) if counts is not None else {}
+            None if counts is None else _histograms(source)
             for source, counts in zip(sources, after, strict=True)
         ]
         telemetry = watcher.stop(result.t0_monotonic_ns)
@@ -220,11 +220,11 @@ def _counters(engine: Server) -> dict[str, float] | None:
         return None
 
 
-def _histograms(engine: Server) -> dict[str, Histogram]:
+def _histograms(engine: Server) -> dict[str, Histogram] | None:
     try:
         return engine.histograms()
     except SetupError:
-        return {}
+        return None
 
 
 def _minimum(prepared: Prepared, cell: Cell) -> Minimum:

@@ -157,6 +157,12 @@ def test_label_sets_in_another_order_are_no_restart():
     assert (found.count, found.sum) == (0.0, pytest.approx(0.0, abs=1e-9))
 
 
+def test_a_histogram_that_could_not_be_read_before_the_cell_is_not_of_the_cell():
+    """It is of all that the engine did since its start."""
+    now = {"ttft": {"buckets": [], "sum": 5.0, "count": 9.0}}
+    assert histogram_increase(None, now) == histogram_increase(now, None) == {}
+
+
 @pytest.mark.parametrize("missing", ["sum", "count"])
 def test_a_histogram_without_its_sum_or_count_is_not_there(missing):
     """Engines may write NaN for a sum: a mean of 0 ms would be a figure that nobody measured."""
