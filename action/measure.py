@@ -123,10 +123,13 @@ def _check_out(place: Path, commit: str) -> None:
     if prepare := _input("prepare"):
         print(f"::group::prepare {place.name}", flush=True)
         with _printing_no_commands():
-            subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", prepare], cwd=place, env=environment(), check=True
-            )
+            command = ["bash", "-euo", "pipefail", "-c", prepare]
+            code = subprocess.run(command, cwd=place, env=environment(), check=False).returncode
         print("::endgroup::", flush=True)
+        if code:
+            raise InputError(
+                f"`prepare` failed in the {place.name} with {code}; the log of the job says why."
+            )
 
 
 def environment() -> dict[str, str]:

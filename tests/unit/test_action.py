@@ -211,6 +211,13 @@ def test_a_name_that_no_artefact_can_have_is_refused_before_the_measurement(monk
         measure._check_choices()
 
 
+def test_the_side_whose_preparation_failed_is_named(event, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BENCH_PREPARE", "exit 3")
+    with pytest.raises(measure.InputError, match=r"`prepare` failed in the head with 3; the log of the job"):
+        measure._check_out(tmp_path / "head", commit("first"))
+    assert capsys.readouterr().out.endswith("::endgroup::\n")
+
+
 def test_sources_that_cannot_be_removed_change_no_result(event, tmp_path, monkeypatch):
     """Git removes no folder that is none of its worktrees."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary")
