@@ -173,8 +173,10 @@ def _as_asked(requests: NDArray[np.void], requested: RequestTable) -> Iterator[t
         seq, output = int(row["seq"]), int(row["output_tokens"])
         if row["outcome"] == Outcome.ABANDONED:
             output = int(numbers["max_tokens"][seq])
+        measured = row["phase"] != Phase.WARMUP
         if UNKNOWN in (int(row["intended_ns"]), output):
-            yield seq, BadRow(NOT_ANSWERED)
+            if measured:
+                yield seq, BadRow(NOT_ANSWERED)
             continue
         session, own = int(numbers["session"][seq]), int(numbers["content_tokens"][seq])
         path, new = requested.shared[seq], own
@@ -188,7 +190,7 @@ def _as_asked(requests: NDArray[np.void], requested: RequestTable) -> Iterator[t
             length = sum(part.tokens for part in path)
         else:
             length = own
-        if row["phase"] != Phase.WARMUP:
+        if measured:
             yield seq, Row(int(row["intended_ns"]) / 1e9, length, output, parts=path)
 
 

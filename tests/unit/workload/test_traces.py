@@ -326,6 +326,22 @@ def test_a_recorded_run_is_replayed_with_its_users_who_hang_up(tmp_path):
     assert trace.skipped == {}
 
 
+def test_a_recorded_run_whose_warm_up_failed_is_replayed(tmp_path):
+    """Warm-up is no part of the trace: what failed there is no line that cannot be used."""
+    folder = RunFolder.create(tmp_path, "x")
+    failed = {"texts": [], "tokens": -1, "outcome": Outcome.HTTP_ERROR, "phase": Phase.WARMUP}
+    made = records(
+        {"intended": 0, **failed},
+        {"intended": 5, **failed},
+        {"intended": 9, "texts": [10]},
+    )
+    rows = [((9, 60, -1, -1, 0, -1, -1), "", ())] * 3
+    file = folder.write_requested("c1-r0", RequestTable.of(rows, []))
+    folder.write_cell(made, facts(workload__file=file))
+    trace = read_trace(folder.path)
+    assert (trace.input_tokens.tolist(), trace.skipped) == ([60], {})
+
+
 def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
     folder = RunFolder.create(tmp_path, "x")
     call = Expected("tool_call", {}, "tool_call")
