@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.apis.payload import CallPart, Payload
@@ -419,6 +419,7 @@ streams = st.lists(_blocks, max_size=25).map(b"".join)
 
 
 @settings(max_examples=4 * settings().max_examples)
+@example(b"data: " + delta(" the") + b'\n\ndata: {"error":"x"}\n\ndata: [DONE]\n\n', True)
 @given(streams, st.booleans())
 def test_any_stream_reads_like_the_reference(body: bytes, ended: bool) -> None:
     parsed, reference = parse_events(body, ended=ended), read_stream(body, ended=ended)
