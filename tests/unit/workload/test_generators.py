@@ -28,6 +28,7 @@ from harness.spec.scenario.synthetic import (
     SharedPrefix,
     Structured,
     Topic,
+    Victim,
 )
 from harness.workload.prompts import shared
 from harness.workload.prompts.generate import generate
@@ -148,6 +149,14 @@ def test_what_is_declared_shared_is_and_nothing_else():
 def test_a_prompt_of_documents_is_of_the_group_of_its_first():
     made = generate(Rag(9, 20, 3, 10, 8, 4), 20, 3, TextMaker(words))
     assert [request.group for request in made.requests] == [one.shared[1].id for one in made.requests]
+
+
+def test_light_and_heavy_requests_are_together_as_many_as_were_asked_for():
+    made = list(generate(Victim(20, 8, 0.1, 40, 8, 0.5), 60, 3, TextMaker(words)).requests)
+    assert len(made) == 60
+    assert {request.kind for request in made} == {"alone", "beside", "settling", "heavy"}
+    times = [request.at_ns for request in made]
+    assert times == sorted(times)
 
 
 def test_unique_prompts_share_no_block_whatever_its_size():
