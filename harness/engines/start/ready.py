@@ -19,11 +19,13 @@ _POLL_S = 0.1
 _LIMITS = Limits(total_s=5.0)
 _TAIL_LINES, _TAIL_ERRORS = 15, 3
 _READ_LINES = 400
-# An exception as Python prints it, behind the name of a process as vLLM prints that.
-_RAISED = re.compile(r"(?:\(\w+ pid=\d+\) )?((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)(?:: .*)?)$")
+# What vLLM puts before each line: the name of the process, and where it is logged time and place.
+_BEFORE = r"(?:\(\w+ pid=\d+\) ?)?(?:ERROR \d\d-\d\d [\d:]+ \[[\w./]+:\d+\] ?)?"
+# An exception as Python prints it. A worker of several logs its own, and no other process names that.
+_RAISED = re.compile(_BEFORE + r"((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)(?:: .*)?)$")
 # A library on the GPU ends its process in its own way, often behind a progress bar.
 _ON_GPU = re.compile(r"((?:CUDA|HIP|NCCL|RCCL) error\b.*)")
-_UNDERLINE = re.compile(r"(?:\(\w+ pid=\d+\))?[\s^~]+$")
+_UNDERLINE = re.compile(_BEFORE + r"[\s^~]+$")
 
 # Only what every engine words alike, after the engine's own [[server.failures]].
 _CAUSES = (

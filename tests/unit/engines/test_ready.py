@@ -28,6 +28,17 @@ RuntimeError: Rank 0 scheduler died during initialization (exit code: 1).
 """
 
 
+# As vLLM logs a worker of several: its exception stands behind time and place, and no other process has it.
+WORKER = """\
+(Worker_TP1 pid=31) ERROR 11-29 12:00:30 [multiproc_executor.py:953] WorkerProc failed to start.
+(Worker_TP1 pid=31) ERROR 11-29 12:00:30 [multiproc_executor.py:953] Traceback (most recent call last):
+(Worker_TP1 pid=31) ERROR 11-29 12:00:30 [multiproc_executor.py:953]     ^^^^^^^^^^^^^^
+(Worker_TP1 pid=31) ERROR 11-29 12:00:30 [v1/worker/gpu.py:953] torch.OutOfMemoryError: CUDA out of memory.
+(EngineCore pid=12) ERROR 11-29 12:00:31 [core.py:866] Exception: WorkerProc initialization failed
+(EngineCore pid=12) Exception: WorkerProc initialization failed
+"""
+
+
 def below(error):
     """The lines of the log, without the sentence before and the hint after them."""
     return [line for line in str(error).splitlines() if line.startswith("  | ")]
@@ -47,6 +58,18 @@ def test_the_exception_of_the_process_that_failed_first_is_named_first(tmp_path)
     assert not any(set(line) <= set(" |^~") for line in shown)
     assert not any("^^^" in line for line in shown)
     assert error.hint.startswith("its environment lacks something")
+
+
+def test_the_exception_of_a_worker_is_named_though_it_is_logged_with_time_and_place(tmp_path):
+    own = "".join(f"(APIServer pid=10)   File {number}\n" for number in range(15))
+    error = failure("ended", "vllm", written(tmp_path, WORKER + own + LOG.splitlines()[-1]))
+    assert below(error)[:3] == [
+        "  | torch.OutOfMemoryError: CUDA out of memory.",
+        "  | Exception: WorkerProc initialization failed",
+        "  | RuntimeError: Engine core initialization failed. See root cause above.",
+    ]
+    assert error.hint.startswith("it ran out of memory")
+    assert not any("^^^" in line for line in below(failure("ended", "vllm", written(tmp_path, WORKER))))
 
 
 def test_what_a_library_on_the_gpu_says_is_the_cause(tmp_path):
