@@ -139,4 +139,4 @@ def opened(
     ref = BackendRef(definition, None, url, reach=reach)
     choice = resolve_launch(ref, "auto", device)
     ref = as_launched(ref, choice)
-    return open_engine(EngineRequest(ref, choice, "m", MODEL, folder / "engine.log", **options), say)
+    return open_engine(EngineRequest(ref, choice, "m", MODEL, log_path=folder / "engine.log", **options), say)

@@ -78,7 +78,7 @@ def test_a_slow_engine_is_asked_for_so_long_only(here):
         (ref,) = parse_backend_list(f"truth={server.url}")
         name, model = choose_model(None)
         launch = resolve_launch(ref, "auto")
-        with open_engine(EngineRequest(ref, launch, name, model, here / "log"), print) as engine:
+        with open_engine(EngineRequest(ref, launch, name, model, log_path=here / "log"), print) as engine:
             some = (ref.definition, engine, interleaved(load_questions()))
             asked = ask_all(*some, print, threading.Event(), Asking(limit_s=2))
     unloaded, saturated = asked.unloaded.answers, asked.saturated.answers

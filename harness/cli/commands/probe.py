@@ -77,7 +77,7 @@ def _engine(
     ref: "BackendRef", arguments: argparse.Namespace, say: "Say"
 ) -> "AbstractContextManager[EngineSession]":
     from harness.engines.check.available import Machine
-    from harness.engines.check.preflight import Planned, require
+    from harness.engines.check.preflight import require
     from harness.engines.provide.models import find_model
     from harness.engines.session import open_engine
     from harness.engines.simulate import simulated
@@ -92,9 +92,10 @@ def _engine(
     if choice.mode == "simulate":
         ref = simulated(ref, ())
     model = find_model(arguments.model)
-    require([Planned(ref, ref.label, choice, *model, {})], Machine(say))
-    logs = paths.made(paths.cache_dir() / "logs")
-    return open_engine(EngineRequest(ref, choice, *model, log_path=logs / f"probe-{ref.label}.log"), say)
+    log = paths.cache_dir() / "logs" / f"probe-{ref.label}.log"
+    wanted = EngineRequest(ref, choice, *model, log_path=log)
+    require({ref.label: wanted}, Machine(say))
+    return open_engine(wanted, say)
 
 
 def as_text(probed: "Probed", known: "Sequence[str]" = (), width: int = UNBROKEN) -> str:

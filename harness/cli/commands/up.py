@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.engines.check.available import Machine
-    from harness.engines.check.preflight import Planned, require
+    from harness.engines.check.preflight import require
     from harness.engines.provide.models import find_model
     from harness.engines.session import open_engine
     from harness.engines.start.command import HOST
@@ -68,7 +68,6 @@ def main(arguments: argparse.Namespace) -> int:
         ui.note(choice.why)
         host = arguments.host or HOST
         machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait_s, gpus=arguments.gpus, host=host)
-        require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
         wanted = EngineRequest(
             ref,
             choice,
@@ -81,6 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
             host=host,
             keep=choice.mode == "compose",
         )
+        require({ref.label: wanted}, machine)
         with Interrupts(), open_engine(wanted, ui.stage) as engine:
             ui.close()
             print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")

@@ -204,8 +204,8 @@ def describe(prepared: Prepared) -> Description:
         tuple(_planned(prepared, cell, history) for cell in cells),
         tuple(lacks(prepared.engines, machine)),
         tuple(
-            name + size_words(engine.ref.definition)
-            for name, engine in to_build(prepared.engines, machine).items()
+            definition.name + size_words(definition)
+            for definition in to_build(prepared.engines, machine).values()
         ),
         tuple(refusal.sentence for refusal in refusals(prepared)),
         _starts(prepared),

@@ -35,13 +35,13 @@ def refusals(prepared: Prepared) -> list[Refusal]:
     prompts = prepared.scenario.prompts
     shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     ahead: dict[str, Ahead] = {}
-    for engine in prepared.engines:
+    for label, engine in prepared.engines.items():
         ref = engine.ref
         definition = configured(ref.definition, None, engine.values, engine.choice)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
         lacking = _lacks(prepared, definition)
-        ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
+        ahead[label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
     load = prepared.scenario.load
     most = max(load.concurrency) if load.concurrency else None
     return [
@@ -60,7 +60,7 @@ def unsupported(prepared: Prepared) -> list[str]:
 
     Lengths that cannot be forced are left out: `free-lengths` reports them.
     """
-    lacking = {engine.label: _lacks(prepared, engine.ref.definition) for engine in prepared.engines}
+    lacking = {backend.label: _lacks(prepared, backend.ref.definition) for backend in prepared.backends}
     missing = {
         label: "; ".join(text for name, text in texts.items() if name != "exact_output")
         for label, texts in lacking.items()

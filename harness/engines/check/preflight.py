@@ -1,7 +1,7 @@
 """Everything that a set of engines needs and this machine lacks, reported before the first download."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,23 +11,11 @@ from harness.engines.provide.install import needs_install, room_words, size_mb
 from harness.engines.provide.weights import HUB_TOKEN
 from harness.engines.start.command import configured
 from harness.engines.start.gpus import gpus_needed
-from harness.engines.start.launch_choice import LaunchChoice, track_of
+from harness.engines.start.launch_choice import track_of
+from harness.engines.start.request import Planned
 from harness.errors import SetupError
 from harness.model.numbers import counted
-from harness.spec.backend import Backend, BackendRef, CudaProcess, Value
-from harness.spec.models import Model
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """One engine as it is to be started or attached to."""
-
-    ref: BackendRef
-    label: str
-    choice: LaunchChoice
-    model_name: str
-    model: Model
-    values: dict[str, Value]  # overrides of [engine.values]
+from harness.spec.backend import Backend, CudaProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +28,11 @@ class Lack:
         return f"{', '.join(self.labels)}: {self.what}" + (f" → {self.then}" if self.then else "")
 
 
-def require(planned: Sequence[Planned], machine: Machine) -> None:
-    """Raises one SetupError with everything that is missing for any of them."""
+def require(planned: Mapping[str, Planned], machine: Machine) -> None:
+    """Raises one SetupError with everything that is missing for any of them. `planned`: by label."""
     lacking = lacks(planned, machine)
     if lacking:
-        complete = {engine.label for engine in planned}.difference(*(lack.labels for lack in lacking))
+        complete = planned.keys() - {label for lack in lacking for label in lack.labels}
         or_without = ", or leave those backends out of --backends" if complete else ""
         raise SetupError(
             "this machine lacks what the backends need:",
@@ -53,16 +41,16 @@ def require(planned: Sequence[Planned], machine: Machine) -> None:
         )
 
 
-def lacks(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
+def lacks(planned: Mapping[str, Planned], machine: Machine) -> list[Lack]:
     """Lists what is missing, in the order of the backends; the same thing missing for several is one
     entry.
     """
     lacking: dict[tuple[str, str], list[str]] = {}
-    for engine in planned:
+    for label, engine in planned.items():
         for error in _missing(engine, machine):
             labels = lacking.setdefault((error.what, error.hint or ""), [])
-            if engine.label not in labels:
-                labels.append(engine.label)
+            if label not in labels:
+                labels.append(label)
     listed = [Lack(tuple(labels), what, then) for (what, then), labels in lacking.items()]
     return listed + _disk(planned, machine)
 
@@ -186,26 +174,26 @@ def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
         )
 
 
-def to_build(planned: Sequence[Planned], machine: Machine) -> dict[str, Planned]:
-    """Engines whose environments would be built, by the name of the definition: its variants share one."""
-    return {
-        engine.ref.definition.name: engine
-        for engine in planned
+def to_build(planned: Mapping[str, Planned], machine: Machine) -> dict[str, Backend]:
+    """Definitions whose environments would be built, by the label of one backend each: variants share one."""
+    labels = {
+        engine.ref.definition.name: label
+        for label, engine in planned.items()
         if engine.choice.mode == "process"
         and needs_install(engine.ref.definition)
         and not machine.is_installed(engine.ref.definition)
     }
+    return {label: planned[label].ref.definition for label in labels.values()}
 
 
-def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
+def _disk(planned: Mapping[str, Planned], machine: Machine) -> list[Lack]:
     """Compares the room on the disk with that of the environments that are to be built, which are the
     sizes that are known.
     """
     building = to_build(planned, machine)
     if not building:
         return []
-    labels = tuple(engine.label for engine in building.values())
-    definitions = [engine.ref.definition for engine in building.values()]
+    labels, definitions = tuple(building), list(building.values())
     free = machine.cache_free_bytes()
     then = "free some space, or name another folder with BENCH_CACHE"
     if free is None:

@@ -11,13 +11,21 @@ from harness.spec.models import Model
 
 
 @dataclass(frozen=True, slots=True)
-class EngineRequest:
+class Planned:
+    """What is known of an engine before its start."""
+
     ref: BackendRef
     choice: LaunchChoice
     model_name: str
     model: Model
-    log_path: Path
     values: Mapping[str, Value] = field(default_factory=dict)  # instead of [engine.values], port and threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRequest(Planned):
+    """One start of it."""
+
+    log_path: Path
     gpus: tuple[str, ...] = ()  # it may use; (): $CUDA_VISIBLE_DEVICES, else all
     cores: tuple[int, ...] = ()  # it is held to; (): any
     gpu_wait_s: float = 0.0  # for a GPU in use

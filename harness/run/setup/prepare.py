@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from harness.apis import APIS
-from harness.engines.check.preflight import Planned
 from harness.engines.provide.models import find_model
 from harness.engines.start.launch_choice import LaunchChoice, track_of
+from harness.engines.start.request import Planned
 from harness.errors import SetupError, SpecError, extra_hint
 from harness.model.choices import BetweenRepeats
 from harness.plan import (
@@ -99,19 +99,14 @@ class Prepared:
         return tuple(backend.label for backend in self.backends)
 
     @property
-    def engines(self) -> tuple[Planned, ...]:
-        """Engines in the form in which `check_machine` takes them."""
-        return tuple(
-            Planned(
-                backend.ref,
-                backend.label,
-                backend.launch,
-                self.model_name,
-                self.model,
-                dict(backend.engine_values),
+    def engines(self) -> dict[str, Planned]:
+        """Engines by label, for the checks of this machine."""
+        return {
+            backend.label: Planned(
+                backend.ref, backend.launch, self.model_name, self.model, backend.engine_values
             )
             for backend in self.backends
-        )
+        }
 
     @property
     def cells(self) -> int:

@@ -121,4 +121,4 @@ def test_a_process_runs_until_it_ends_which_is_an_error_with_its_log(asked, caps
     assert "error: vllm@eager: ended: exit code 9\nthe last 15 lines" in said.err
     (request,) = asked.requests
     assert (request.keep, request.host, request.log_path.name) == (False, "192.0.2.7", "up-vllm@eager.log")
-    assert [planned.label for planned in asked.planned] == ["vllm@eager"]
+    assert asked.planned == {"vllm@eager": request}

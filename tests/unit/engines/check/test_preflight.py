@@ -4,7 +4,6 @@ import gc
 import json
 import re
 import socket
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,9 +12,10 @@ import pytest
 from harness.cli.main import main
 from harness.engines.check import available as asked
 from harness.engines.check.available import Machine
-from harness.engines.check.preflight import Lack, Planned, lacks, require
+from harness.engines.check.preflight import Lack, lacks, require
 from harness.engines.provide import interpreters
 from harness.engines.start.launch_choice import as_launched, resolve_launch
+from harness.engines.start.request import Planned
 from harness.errors import ExitCode, SetupError
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, Track, choose_model
@@ -88,11 +88,11 @@ def no_devices(monkeypatch, tmp_path):
 
 def planned(backends, mode="auto", device="auto", model=None, **values):
     name, known = choose_model(None)
-    return [
-        Planned(as_launched(ref, choice), ref.label, choice, name, model or known, values)
+    return {
+        ref.label: Planned(as_launched(ref, choice), choice, name, model or known, values)
         for ref in parse_backend_list(backends)
         for choice in [resolve_launch(ref, mode, device)]
-    ]
+    }
 
 
 def told(plan, **missing):
@@ -127,8 +127,8 @@ def test_what_several_lack_is_one_line_and_every_backend_is_asked():
 
 
 def test_a_backend_measured_against_itself_is_told_by_both_labels():
-    (one,) = planned("ollama")
-    (line,) = told([replace(one, label=f"ollama#{name}") for name in "ab"], ollama=True)
+    plan = dict.fromkeys(("ollama#a", "ollama#b"), planned("ollama")["ollama"])
+    (line,) = told(plan, ollama=True)
     assert line.startswith("ollama#a, ollama#b: the program")
 
 
