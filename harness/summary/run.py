@@ -83,7 +83,9 @@ def summarise_run(
         rankings=compared.rankings,
         verdict_rules=compared.verdict_rules,
         stopping=_stopping(manifest),
-        capacity=capacity(cells, manifest.repeats) if manifest.find_capacity else None,
+        capacity=capacity(cells, manifest.repeats, interrupted=state == "interrupted")
+        if manifest.find_capacity
+        else None,
         knees=knees(cells),
         workload_card=extras.workload_card,
         agreement=extras.agreement,

@@ -141,7 +141,9 @@ def _about(run: Run) -> ComparedRun:
         state=manifest.state,
         simulated=any(cell.simulated for cell in run.cells),
         imported=tuple(dict.fromkeys(cell.imported.words for cell in run.cells if cell.imported)),
-        capacity=capacity(run.cells, manifest.repeats) if manifest.find_capacity else (),
+        capacity=capacity(run.cells, manifest.repeats, interrupted=manifest.state == "interrupted")
+        if manifest.find_capacity
+        else (),
     )
 
 

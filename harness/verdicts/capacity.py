@@ -29,17 +29,24 @@ USER_EVERY_S = 30  # of the sentence about users
 KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
 
 
-def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]:
+def capacity(
+    cells: Sequence[CellResult], searches: int, *, interrupted: bool = False
+) -> tuple[Capacity, ...]:
     """The `capacity` list of summary.json.
 
     `cells` of repeats `searches` and above are long probes; modulo `searches` a repeat is the engine's start.
+    `interrupted`: the run was, and the probe that this cut short says nothing of its load.
     """
     return tuple(
-        _of(label, [cell for cell in cells if cell.label == label], searches) for label in labels(cells)
+        _of(label, [cell for cell in cells if cell.label == label], searches, interrupted)
+        for label in labels(cells)
     )
 
 
-def _of(label: str, cells: Sequence[CellResult], searches: int) -> Capacity:
+def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bool) -> Capacity:
+    cells = [
+        cell for cell in probes if not (interrupted and (cell.requests.unsent or cell.requests.cancelled))
+    ]
     short = [cell for cell in cells if cell.repeat < searches]
     long = [cell for cell in cells if cell.repeat >= searches]
     starts = sorted({cell.repeat % searches for cell in cells})
@@ -48,7 +55,7 @@ def _of(label: str, cells: Sequence[CellResult], searches: int) -> Capacity:
     kept_short = [cell.load.value for cell in short if kept_limits(cell, short=True)]
     return Capacity(
         label=label,
-        kind="rate" if cells[0].load.kind == "rate" else "concurrency",
+        kind="rate" if probes[0].load.kind == "rate" else "concurrency",
         value=value,
         kept_by_search=tuple(_kept([c for c in long if c.repeat % searches == start]) for start in starts),
         kept_short=max(kept_short, default=None),

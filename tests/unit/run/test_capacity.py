@@ -460,6 +460,17 @@ def served(rate):
     return {"answered": round(29 * rate), "arrivals": round(29 * rate)}
 
 
+def test_a_probe_that_an_interruption_cut_short_says_nothing_of_its_load():
+    """Ctrl-C two requests after its start: nothing was answered, the load was not too much."""
+    before = [*map(cell, (1, 2, 4, 8, 16)), cell(32, within=0.5), long(18, True)]
+    cut = changed(long(9, False, search=1), requests={"planned": 513, "cancelled": 2, "unsent": 511})
+    assert only([*before, cut]).value < 10 < only(before).value
+    found = capacity([*before, cut], 3, interrupted=True)
+    assert found == capacity(before, 3)
+    (nothing,) = capacity([cut], 3, interrupted=True)
+    assert words(nothing) == "vllm: not decided: nothing was measured"
+
+
 def test_the_answer_is_below_the_loads_that_kept_the_limits():
     found = only(three(19.4, 20.0, 20.0))
     low, value, high = found.interval
