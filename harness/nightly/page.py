@@ -9,8 +9,7 @@ from harness.report.findings.series_words import conclusion, too_few_runs
 from harness.report.text import trends
 from harness.report.text.first_lines import markdown_lines
 from harness.report.wording import markdown_escaped, plain
-from harness.store.history import history_path, read_history
-from harness.verdicts.history import Series, series
+from harness.verdicts.history import Series
 
 
 def page(night: Night) -> str:
@@ -29,7 +28,7 @@ def drawn(night: Night) -> str:
     summaries = (step.folder.read_summary() for step in night.steps if step.folder is not None)
     primary = {summary.verdict_rules.primary for summary in summaries}
     return page_of_courses(
-        f"Nightly: {about.name}", [about.purpose, verdict(night)], lines, _courses(night), primary
+        f"Nightly: {about.name}", [about.purpose, verdict(night)], lines, night.courses, primary
     )
 
 
@@ -71,7 +70,7 @@ def verdict(night: Night) -> str:
         return f"Worse for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
     if night.unfinished:
         return f"No run was measured to its end, so this night has not passed.{rest}"
-    return f"{_no_drift(_courses(night))}; {counted(night.nights, 'run')} in the history.{rest}"
+    return f"{_no_drift(night.courses)}; {counted(night.nights, 'run')} in the history.{rest}"
 
 
 def _no_drift(courses: Sequence[Series]) -> str:
@@ -81,7 +80,7 @@ def _no_drift(courses: Sequence[Series]) -> str:
 
 
 def _drift_lines(night: Night) -> Iterator[str]:
-    return conclusion(_courses(night), night.drifts) if night.drifts else iter(())
+    return conclusion(night.courses, night.drifts) if night.drifts else iter(())
 
 
 def _missing_lines(night: Night) -> Iterator[str]:
@@ -110,23 +109,12 @@ def _conclusion(step: Step) -> Iterator[str]:
         yield from lines
 
 
-def _courses(night: Night) -> list[Series]:
-    """The course of each figure that was measured tonight, over all nights."""
-    folders = [step.folder for step in night.steps if step.folder is not None]
-    if not folders:
-        return []
-    tonight = {folder.path.name for folder in folders}
-    history = read_history(history_path(folders[0].path.parent))
-    return [figure for figure in series(history) if figure.has_any(tonight)]
-
-
 def _trends(night: Night) -> Iterator[str]:
-    courses = _courses(night)
-    if courses:
+    if night.courses:
         yield ""
-        yield f"<details><summary>Course of {counted(len(courses), 'figure')}</summary>"
+        yield f"<details><summary>Course of {counted(len(night.courses), 'figure')}</summary>"
         yield ""
-        yield trends.markdown(courses, night.drifts)
+        yield trends.markdown(night.courses, night.drifts)
         yield ""
         yield "</details>"
 

@@ -22,7 +22,7 @@ from harness.nightly.suite import Entry, Suite
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, drifts, entries, not_kept, same_course, series
+from harness.verdicts.history import Drift, Series, drifts, entries, not_kept, same_course, series
 from harness.verdicts.missing import Missing
 
 State = Literal["measured", "failed", "out of time", "left out"]
@@ -53,6 +53,7 @@ class Night:
     interrupted: bool
     behind: tuple[str, ...] = ()  # of the versions that were measured, those that are not the newest
     missing: tuple[tuple[str, Missing], ...] = ()  # with its scenario; what was allowed is left out
+    courses: tuple[Series, ...] = ()  # over all nights, of each figure that was measured tonight
 
     @property
     def unfinished(self) -> bool:
@@ -101,10 +102,9 @@ def spend(
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
     tonight = _add_to_history(steps, out, note)
     history = _history(history_path(out))
-    floor = suite.gate.floor_percent / 100
-    # Of the series that tonight's runs are part of, and nothing older. Where a clock was ahead on an earlier
-    # night, that night is the last.
-    found = (drift for drift in drifts(series(history), floor) if drift.series.has_any(tonight))
+    # Where a clock was ahead on an earlier night, that night is the last.
+    courses = tuple(course for course in series(history) if course.has_any(tonight))
+    found = tuple(drifts(courses, suite.gate.floor_percent / 100))
     named = [entry.backends[0] for entry in suite.run if entry.files]
     earlier = [entry for entry in history if entry.run not in tonight]
     gone = tuple(
@@ -114,7 +114,7 @@ def spend(
         if figure.names.isdisjoint(allow_missing)
     )
     nights = len({entry.run for entry in history})
-    return Night(suite, tuple(steps), tuple(found), nights, interrupted, missing=gone)
+    return Night(suite, tuple(steps), found, nights, interrupted, missing=gone, courses=courses)
 
 
 def _step(

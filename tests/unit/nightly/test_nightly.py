@@ -3,7 +3,6 @@
 import argparse
 import re
 import subprocess
-import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -26,7 +25,7 @@ from harness.spec.backend_refs import load_backend
 from harness.spec.files import names
 from harness.spec.scenario import load_scenario
 from harness.store import RunFolder
-from harness.store.history import append_history, history_path, read_history
+from harness.store.history import history_path, read_history
 from harness.verdicts.history import drifts, entries, series
 from harness.verdicts.missing import Missing
 from tests.factories import documents, foreign, summaries
@@ -167,7 +166,7 @@ def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
     assert night(tmp_path, ("measured", "", 0), interrupted=True).exit_code == 130
 
 
-def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path, monkeypatch):
+def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path):
     entries_of = [
         documents.made(
             HistoryEntry,
@@ -181,9 +180,8 @@ def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path, monkeypat
         for number, value in enumerate([100] * 3 + [150] * 3)
         for think in ("0 s", "2 s")
     ]
-    courses = series(entries_of)
-    monkeypatch.setattr(sys.modules["harness.nightly.page"], "_courses", lambda _night: courses)
-    made = night(tmp_path, ("measured", "", 0), drifts=tuple(drifts(courses)))
+    courses = tuple(series(entries_of))
+    made = night(tmp_path, ("measured", "", 0), drifts=tuple(drifts(courses)), courses=courses)
     worse = "chat vllm c8 TTFT p50 (think time 2 s): 50.0 % worse than its best level"
     assert f"- {worse}" in page(made)
     assert worse in drawn(made).replace("\N{NO-BREAK SPACE}", " ")
@@ -573,10 +571,11 @@ def whole_run(tmp_path_factory):
 
 def test_a_night_with_too_few_before_it_says_that_nothing_can_be_judged(whole_run, tmp_path):
     folder = copy_of(whole_run, tmp_path / "results")
-    append_history(history_path(tmp_path / "results"), entries(folder.read_manifest(), folder.read_summary()))
+    courses = series(entries(folder.read_manifest(), folder.read_summary()))
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
     suite = load_suite(str(tmp_path / "mine.toml"))
-    made = Night(suite, (Step(entry, "measured", "", 0, 60.0, folder),), (), 1, interrupted=False)
+    steps = (Step(entry, "measured", "", 0, 60.0, folder),)
+    made = Night(suite, steps, (), 1, interrupted=False, courses=tuple(courses))
     few = "Nothing can be judged: the longest series has 1 run, and two levels need 6; 1 run in the history."
     assert verdict(made) == few
 
@@ -584,14 +583,16 @@ def test_a_night_with_too_few_before_it_says_that_nothing_can_be_judged(whole_ru
 def test_the_night_is_drawn_with_the_course_of_its_figures(whole_run, tmp_path):
     """Six nights of one run; the page is that of the last."""
     made = copy_of(whole_run, tmp_path / "results")
+    history = []
     for number in range(6):
         manifest = documents.changed(made.read_manifest(), created_utc=f"2026-11-{20 + number}T03:00:00")
         named = documents.changed(made.read_summary(), run=f"night-{number}")
-        append_history(history_path(tmp_path / "results"), entries(manifest, named))
+        history += entries(manifest, named)
     last = RunFolder(made.path.rename(tmp_path / "results" / "night-5"))
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
     steps = (Step(entry, "measured", "", 0, 60.0, last),)
-    text = drawn(Night(load_suite(str(tmp_path / "mine.toml")), steps, (), 6, interrupted=False))
+    suite, courses = load_suite(str(tmp_path / "mine.toml")), tuple(series(history))
+    text = drawn(Night(suite, steps, (), 6, interrupted=False, courses=courses))
     assert "Nightly: mine" in text
     assert "No figure has been at a worse level" in text
     assert text.count('data-option="TTFT p50"') == 1
