@@ -110,7 +110,8 @@ def _tool_call(schemas: Mapping[str, object], tool_calls: str) -> str:
     for call in calls:
         if call["name"] not in schemas:
             return "unknown tool"
-        result = _json(schemas[call["name"]], call["arguments"])
+        # Servers write no arguments as an empty text, or in `messages` as an object that no part follows.
+        result = _json(schemas[call["name"]], call["arguments"] or "{}")
         if result != VALID:
             return result
     return VALID

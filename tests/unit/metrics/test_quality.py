@@ -126,6 +126,8 @@ def test_no_address_or_file_that_a_schema_names_is_opened(tmp_path, monkeypatch)
         (call("look", '{"n": '), "not JSON"),
         (call("loook", "{}"), "unknown tool"),
         (call("stop", "{}"), "valid"),
+        (call("stop", ""), "valid"),
+        (call("look", ""), "schema"),
         ("", "no call"),
     ],
 )
