@@ -17,6 +17,7 @@ from harness.cluster.options import OBJECT_STORE_BYTES
 from harness.errors import SetupError
 from harness.host import paths
 from harness.host.helper_process import without_credentials
+from harness.host.system_files import text_of
 
 _UP_S = 60.0
 _DOWN_S = 20.0
@@ -143,13 +144,9 @@ def _state() -> Path:
 def _wait(process: "subprocess.Popen[bytes]", head: Head, log: Path) -> None:
     give_up = time.monotonic() + _UP_S
     while time.monotonic() < give_up and process.poll() is None:
-        if _STARTED in _text_of(log):
+        if _STARTED in text_of(log):
             return
         time.sleep(0.2)
     down()
-    tail = "\n".join(_text_of(log).splitlines()[-15:])
+    tail = "\n".join(text_of(log).splitlines()[-15:])
     raise SetupError("the cluster did not come up", where=head.address, below=tail)
-
-
-def _text_of(log: Path) -> str:
-    return log.read_text(encoding="utf-8", errors="replace")

@@ -77,21 +77,29 @@ def make(folder: Path, name: str, target: Path) -> Path:
         raise KitError(f"the kit {folder} has no packages for '{name}'")
     if marker.is_file() and marker.read_bytes() == wanted.read_bytes():
         return python
-    _run(name, [_box(), "-m", "venv", "--without-pip", "--clear", str(target)])
-    if facts(folder)["box"]:
+    counts_on_box = facts(folder)["box"]
+    _run(name, [box_python(), "-m", "venv", "--without-pip", "--clear", str(target)])
+    if counts_on_box:
         _open_to_box(target)
     offline = ["--no-index", "--find-links", str(folder / "wheels"), "--no-deps", "--no-compile"]
     install = [str(python), "-I", f"{pip}/pip", "--no-input", "install", *offline, "--ignore-installed"]
     _run(name, [*install, "--require-hashes", "-r", str(wanted)])
-    if facts(folder)["box"]:
+    if counts_on_box:
         _run(name, [str(python), "-I", "-c", _PROGRAMS])
     marker.write_bytes(wanted.read_bytes())
     return python
 
 
-def _box() -> str:
+def box_python() -> str:
     """The machine's own interpreter."""
     return os.environ.get(_PYTHON) or sys.executable
+
+
+def box_sites() -> list[Path]:
+    """Folders with the packages of that interpreter, its user's among them."""
+    env = without_credentials(os.environ)
+    named: list[str] = json.loads(subprocess.check_output([box_python(), "-c", _SITES], text=True, env=env))
+    return [folder for folder in map(Path, named) if folder.is_dir()]
 
 
 def _run(name: str, command: list[str]) -> None:
@@ -108,8 +116,6 @@ def _open_to_box(target: Path) -> None:
     `--system-site-packages` would show the packages below that interpreter, if it is of an environment
     itself.
     """
-    env = without_credentials(os.environ)
-    places: list[str] = json.loads(subprocess.check_output([_box(), "-c", _SITES], text=True, env=env))
     (site,) = target.glob("lib/python*/site-packages")
-    lines = [f"import site; site.addsitedir({folder!r})" for folder in places if Path(folder).is_dir()]
+    lines = [f"import site; site.addsitedir({str(folder)!r})" for folder in box_sites()]
     (site / "box.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")

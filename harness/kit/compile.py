@@ -7,10 +7,10 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+from harness.host import kit_env
 from harness.host.cpus import usable_cpus
 from harness.host.helper_process import without_credentials
 from harness.host.system_files import text_of
@@ -114,8 +114,7 @@ def _architecture() -> str:
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return ""
-    command = [smi, "--query-gpu=compute_cap", "--format=csv,noheader"]
-    done = _said(command)
+    done = _said([smi, "--query-gpu=compute_cap", "--format=csv,noheader"])
     return "".join(done.stdout.split()[:1]).replace(".", "") if done.returncode == 0 else ""
 
 
@@ -150,9 +149,9 @@ def _toolkit(root: Path) -> Path:
     here = next(
         (line.partition("_HERE_=")[2].strip() for line in output.splitlines() if "_HERE_=" in line), ""
     )
-    tops = [Path(here or command[0]).resolve().parent]
-    tops += sorted(folder for site in _sites() for folder in site.glob("nvidia/cu1*") if folder.is_dir())
-    tops += sorted(folder for site in _sites() for folder in site.glob("nvidia/cu*blas") if folder.is_dir())
+    tops, sites = [Path(here or command[0]).resolve().parent], kit_env.box_sites()
+    for packages in ("nvidia/cu1*", "nvidia/cu*blas"):
+        tops += sorted(folder for site in sites for folder in site.glob(packages) if folder.is_dir())
     libraries = [
         folder for top in tops for folder in (top / "lib64", top / "lib", top / "targets/x86_64-linux/lib")
     ]
@@ -179,13 +178,6 @@ def _toolkit(root: Path) -> Path:
 def _link(path: Path, file: Path) -> None:
     if not path.is_symlink():
         path.symlink_to(file)
-
-
-def _sites() -> list[Path]:
-    """Folders with the packages of the machine's own interpreter."""
-    python = os.environ.get("BENCH_KIT_PYTHON") or sys.executable
-    done = _said([python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"])
-    return [Path(line) for line in done.stdout.split("\n") if line]
 
 
 def _said(command: list[str]) -> "subprocess.CompletedProcess[str]":

@@ -90,19 +90,16 @@ def _fill(
     tested = _TESTING if (paths.CHECKOUT / _TESTS[0]).is_file() else ()
     wanted = {"bench": [*requirements(), "pip", "gguf", *tested]}
     for definition in definitions:
-        wanted[definition.name] = (
-            [*recipe_of(definition).requirements, "pip"] if definition.name != COMPILED else []
-        )
+        if definition.name != COMPILED:
+            wanted[definition.name] = [*recipe_of(definition).requirements, "pip"]
     for name, lines in wanted.items():
-        if not lines:
-            continue
         say(f"kit: packages of {name}")
         text = locked(lines, has, there, pip, wheels, room)
         if name == "bench":
             text += f"{DISTRIBUTION}=={__version__} --hash=sha256:{parts.sum_of(own)}\n"
         (kit / "environments" / f"{name}.txt").write_text(text, encoding="utf-8")
     _drop_unlocked(kit)
-    if COMPILED in wanted:
+    if COMPILED in asked.engines:
         shutil.copy(llama_cpp(log, say), kit / "sources" / ARCHIVE)
     for track in tracks:
         _carry(track, kit, pip, say)

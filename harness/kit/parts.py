@@ -23,14 +23,14 @@ class PartsError(Exception):
 
 def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
     """The files `target`.000, .001, …, and `target`.sha256; `pack`: compressed."""
-    limit, written = max(1, int(min(max_mb * MB, sys.maxsize))), list[Path]()  # infinity: one part
+    limit = max(1, int(min(max_mb * MB, sys.maxsize)))  # infinity: one part
     target.parent.mkdir(parents=True, exist_ok=True)
-    writer = _Parts(target, limit, written)
+    writer = _Parts(target, limit)
     with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:
         archive.add(folder, arcname=folder.name, filter=plain)
     writer.close()
-    target.with_name(target.name + _LIST).write_text(sums(written, target.parent), encoding="utf-8")
-    return written
+    target.with_name(target.name + _LIST).write_text(sums(writer.written, target.parent), encoding="utf-8")
+    return writer.written
 
 
 def join(parts: Sequence[Path], folder: Path) -> list[Path]:
@@ -120,13 +120,14 @@ def _plain_below(member: tarfile.TarInfo) -> tarfile.TarInfo:
 class _Parts(io.RawIOBase):
     """Goes on in the next part when one is full."""
 
-    def __init__(self, path: Path, limit: int, written: list[Path]) -> None:
-        self._place, self._limit, self._written = path, limit, written
+    def __init__(self, path: Path, limit: int) -> None:
+        self.written: list[Path] = []
+        self._path, self._limit = path, limit
         self._file = self._next()
 
     def _next(self) -> io.BufferedWriter:
-        part = self._place.with_name(f"{self._place.name}.{len(self._written):03}")
-        self._written.append(part)
+        part = self._path.with_name(f"{self._path.name}.{len(self.written):03}")
+        self.written.append(part)
         self._left = self._limit
         return part.open("wb")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.host import kit_env
 from harness.host.helper_process import ended_within, without_credentials
+from harness.host.system_files import text_of
 from harness.kit import compile as compiling
 from harness.kit.parts import unpack
 
@@ -71,7 +72,7 @@ class Step:
                 self.failed += 1
                 return 127
             code = _awaited(process, limit_s)
-        tail = (self.results / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+        tail = text_of(self.results / f"{name}.log").splitlines()[-1:]
         self.say(
             f"{name}: exit {code} after {time.monotonic() - began:.0f} s{''.join(f': {row}' for row in tail)}"
         )
@@ -123,7 +124,7 @@ def look(step: Step) -> int:
         step.do("nvidia-smi", ["nvidia-smi"], 60)
         step.do("nvidia-smi-q", ["nvidia-smi", "-q"], 60)
         step.do("nvcc", ["nvcc", "--version"], 60)
-    step.do("packages", [os.environ["BENCH_KIT_PYTHON"], "-m", "pip", "list"], 60)
+    step.do("packages", [kit_env.box_python(), "-m", "pip", "list"], 60)
     step.bench("version", "--version", limit_s=60)
     tests = step.kit / "tests.tar.gz"
     if step.gpu and tests.is_file():

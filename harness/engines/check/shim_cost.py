@@ -14,6 +14,7 @@ from harness.client.client import Client
 from harness.engines.start.ports import free_port
 from harness.engines.start.process import EngineProcess
 from harness.errors import SetupError
+from harness.host.system_files import text_of
 
 SERVER = Path(__file__).parents[1] / "shims" / "library_server.py"
 _HOST = "127.0.0.1"
@@ -50,8 +51,7 @@ def _await(url: str, shim: EngineProcess, log: Path) -> None:
                 return
             except SetupError:
                 if shim.exited() or time.monotonic() > ends:
-                    output = log.read_text(encoding="utf-8", errors="replace")[-300:]
-                    raise SetupError(f"did not start: {output}", where="bench's shim") from None
+                    raise SetupError(f"did not start: {text_of(log)[-300:]}", where="bench's shim") from None
             time.sleep(0.02)
 
 
