@@ -109,15 +109,24 @@ def test_tools_in_each_apis_form() -> None:
     assert made["tool_choice"] == {"type": "any"}
 
 
+PICTURE, PICTURED = "data:image/png;base64,AA==", "https://h/a.png"
+
+
 @pytest.mark.parametrize(
-    ("url", "source"),
+    ("api", "url", "form"),
     [
-        ("data:image/png;base64,AA==", {"type": "base64", "media_type": "image/png", "data": "AA=="}),
-        ("https://h/a.png", {"type": "url", "url": "https://h/a.png"}),
+        ("chat", PICTURE, {"type": "image_url", "image_url": {"url": PICTURE}}),
+        ("responses", PICTURE, {"type": "input_image", "image_url": PICTURE}),
+        (
+            "messages",
+            PICTURE,
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}},
+        ),
+        ("messages", PICTURED, {"type": "image", "source": {"type": "url", "url": PICTURED}}),
     ],
 )
-def test_images_of_messages_are_their_data_or_an_address(url: str, source: object) -> None:
-    assert APIS["messages"].image(url) == {"type": "image", "source": source}
+def test_images_in_each_apis_form(api: str, url: str, form: object) -> None:
+    assert APIS[api].image(url) == form
 
 
 def test_labels_name_the_api_like_a_variant() -> None:
