@@ -190,7 +190,5 @@ def test_a_single_depth_is_ranked_by_all_requests_and_several_by_the_deepest():
 
 def test_a_capacity_is_looked_for_at_loads_whose_longest_probe_would_be_very_long(capsys):
     command = ("run", "--backends", "vllm", "--launch", "simulate", "--dry-run", "--find-capacity")
-    assert (
-        main([*command, "--scenario", "shared-prefix", "--rate", "700", "--set", "slo.ttft_ms.p95=500"]) == 0
-    )
+    assert main([*command, "--scenario", "few-shot", "--rate", "700", "--set", "slo.ttft_ms.p95=500"]) == 0
     assert capsys.readouterr().err == ""
