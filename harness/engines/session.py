@@ -144,11 +144,14 @@ class EngineSession(Server):
             raise
         except SetupError as error:
             ended = self.exited(suspected=True)
-            if ended is None or self._log is None:
+            if ended is None:
                 raise
-            failures = self.definition.server.failures
-            what = f"ended after it was ready: {ended}"
-            raise failure(what, label, self._log, failures) from error
+            raise self.failure(f"ended after it was ready: {ended}", label) from error
+
+    def failure(self, what: str, label: str) -> SetupError:
+        """The error with the end of its log and the cause, where bench started it."""
+        assert self._log is not None
+        return failure(what, label, self._log, self.definition.server.failures)
 
     def kv_tokens(self) -> int | None:
         """The size of its KV cache in tokens, as it reports; None if it does not."""
@@ -246,8 +249,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
                 try:
                     prepare(session, started.weights, say, ref.label, request.answer_s)
                 except SetupError as error:
-                    what = f"ready, but cannot generate: {error}"
-                    raise failure(what, ref.label, log, definition.server.failures) from error
+                    raise session.failure(f"ready, but cannot generate: {error}", ref.label) from error
                 answered = time.monotonic()
                 startup_s = round(answered - started.began_s, 2)
                 say(f"{ref.label}: ready after {startup_s:.1f} s")

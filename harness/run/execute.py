@@ -337,8 +337,8 @@ class Run(Lives):
 
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
         """Reports a dead engine: its cell is kept as INVALID, its later cells of this repeat are missing."""
-        text = f"the engine died during {cell.name}: {facts.engine_exited}"
         label = self.prepared.of(cell).label
-        hint = f"its log: {facts.engine_log}"
-        self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", hint, label))
-        self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts.engine_log}")
+        text = f"the engine died during {cell.name}: {facts.engine_exited}"
+        error = engine.failure(text, label)
+        self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", error.hint, label))
+        self.ui.note(f"error: {error}\nhint: {error.hint}")

@@ -271,12 +271,15 @@ def test_a_server_without_metrics_that_takes_a_while_to_be_gone_died_in_its_cell
     """It answers no more, and its process goes on for half a second, as one that frees its GPUs does."""
     file = define("mortal", "--fault", "die:at=8")
     text = file.read_text().partition("[metrics]")[0]
-    lingers = '["sh", "-c", "{harness_python} -m harness truth \\"$@\\"; sleep 0.5; exit 7", "truth"]'
+    last = "sleep 0.5; yes bye | head -20; exit 7"
+    lingers = f'["sh", "-c", "{{harness_python}} -m harness truth \\"$@\\"; {last}", "truth"]'
     file.write_text(text.replace('["{harness_python}", "-m", "harness", "truth"]', lingers))
-    bench("run", "--scenario", "fixed-length", "--backends", "mortal", *ONCE, *FEW, code=4)
+    done = bench("run", "--scenario", "fixed-length", "--backends", "mortal", *ONCE, *FEW, code=4)
     (cell,) = summary()["cells"]
     found = {reason["code"]: reason["measured"] for reason in cell["validity"]["reasons"]}
     assert found["engine-died"] == "exit code 7"
+    assert "r0: exit code 7\n  | torch.OutOfMemoryError: CUDA out of memory." in done.stderr
+    assert "hint: it ran out of memory: " in done.stderr
 
 
 def test_a_server_that_dies_before_its_first_window_says_so_with_its_log(here):
