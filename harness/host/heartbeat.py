@@ -2,6 +2,9 @@
 
 import heapq
 import time
+from functools import partial
+
+from harness.host.clocks import tightest
 
 STALL_NS = 100_000_000  # shorter ones are how a busy machine schedules
 _MOST = 1_000  # stalls that are kept, the longest ones
@@ -42,12 +45,5 @@ def suspended_ns() -> int | None:
     """
     if not hasattr(time, "CLOCK_BOOTTIME"):
         return None
-    best: tuple[int, int] | None = None  # of several readings the one that nothing came in between
-    for _ in range(_TRIES):
-        before = time.monotonic_ns()
-        boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        after = time.monotonic_ns()
-        if best is None or after - before < best[0]:
-            best = (after - before, boot - (before + after) // 2)
-    assert best is not None
-    return best[1]
+    boot = tightest(partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME), _TRIES)
+    return boot.value_ns - boot.at_ns

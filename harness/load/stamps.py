@@ -15,6 +15,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.host.clocks import tightest
+
 SO_TIMESTAMPNS = 35  # asm-generic/socket.h; the socket module does not name it
 CONTROL_BYTES = socket.CMSG_SPACE(16) if hasattr(socket, "CMSG_SPACE") else 0  # one struct timespec
 _TIMESPEC = struct.Struct("=qq")
@@ -90,15 +92,8 @@ class StampClock:
 
     def sample(self) -> None:
         """Keeps the reading with the tightest bracket of several."""
-        best: tuple[int, int, int] | None = None
-        for _ in range(_TRIES):
-            before = time.monotonic_ns()
-            real = time.clock_gettime_ns(time.CLOCK_REALTIME)
-            after = time.monotonic_ns()
-            if best is None or after - before < best[0]:
-                best = (after - before, real, real - (before + after) // 2)
-        assert best is not None
-        self.add_sample(real=best[1], offset=best[2], width=best[0])
+        now = tightest(time.time_ns, _TRIES)
+        self.add_sample(real=now.value_ns, offset=now.value_ns - now.at_ns, width=now.width_ns)
 
     def add_sample(self, *, real: int, offset: int, width: int) -> None:
         if self._real:

@@ -5,6 +5,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 
+from harness.host.clocks import tightest
 from harness.host.tls import Secure
 from harness.mockserver.ledger import Ledger, Outcome, Record
 from harness.mockserver.loop import Loop
@@ -13,21 +14,9 @@ from harness.mockserver.wire import ProtocolError, Request, error_answer, take_r
 
 READ_BYTES = 64 * 1024
 SO_TIMESTAMPNS = 35  # Linux: recvmsg() tells when the kernel received the bytes
-_CLOCKS_NS, _CLOCK_TRIES = 2_000, 5  # two reads of a clock that are closer are of one moment
+_CLOCK_TRIES, _MOMENT_NS = 5, 2_000  # two reads of a clock that are closer are of one moment
 LINGER_RESET = struct.pack("ii", 1, 0)  # close() sends RST and drops what was not sent
 TIMESPEC = struct.Struct("@qq")
-
-
-def both_clocks_ns() -> tuple[int, int]:
-    """The monotonic and the wall clock at one moment: read again where the CPU was taken away between."""
-    tightest, moment = None, (0, 0)
-    for _ in range(_CLOCK_TRIES):
-        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
-        if tightest is None or after - before < tightest:
-            tightest, moment = after - before, ((before + after) // 2, wall)
-        if tightest < _CLOCKS_NS:
-            break
-    return moment
 
 
 class DiedError(Exception):
@@ -110,9 +99,9 @@ class Connection:
             if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
                 seconds, nanoseconds = TIMESPEC.unpack(stamp)
                 # The stamp is wall-clock time: its age is carried over to the monotonic clock.
-                now_ns, wall_ns = both_clocks_ns()
-                age_ns = wall_ns - (seconds * 1_000_000_000 + nanoseconds)
-                self.received_ns = min(self.read_ns, now_ns - max(0, age_ns))
+                now = tightest(time.time_ns, _CLOCK_TRIES, _MOMENT_NS)
+                age_ns = now.value_ns - (seconds * 1_000_000_000 + nanoseconds)
+                self.received_ns = min(self.read_ns, now.at_ns - max(0, age_ns))
         try:
             self._buffer += self._opened(data)
         except OSError:
