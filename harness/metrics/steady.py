@@ -20,6 +20,7 @@ from harness.metrics.window import first_left_empty_ns, slots_by_worker
 from harness.model import METRICS, Load, SteadyState, known
 from harness.model.numbers import percent_apart
 from harness.records.layout import UNKNOWN, Outcome, Phase, Records, with_text
+from harness.stats.steps import MEDIAN_STEP
 
 Floats = NDArray[np.float64]
 Form = Literal["ramp", "drift", "step", "stall"]
@@ -55,6 +56,10 @@ class Shape(NamedTuple):
             return "drift"
         inside = self.start > 0 and self.stop < batches
         return "stall" if inside and self.stop - self.start <= SHORT * batches else "step"
+
+    def inside(self, batches: int) -> NDArray[np.bool_]:
+        index = np.arange(batches)
+        return (index >= self.start) & (index < self.stop)
 
 
 class Found(NamedTuple):
@@ -93,8 +98,7 @@ class Course:
         if shape.sloped:
             change = float(contrast @ self.values) * float(contrast[shape.stop - 1] - contrast[shape.start])
         else:
-            inside = np.zeros(len(self.values), bool)
-            inside[shape.start : shape.stop] = True
+            inside = shape.inside(len(self.values))
             change = float(np.median(self.values[inside]) - np.median(self.values[~inside]))
         return float(np.expm1(change)) if self.logarithmic else change
 
@@ -108,8 +112,7 @@ class Course:
         if 2 * length > len(self.values):
             return False
         values = np.exp(self.values) if self.logarithmic else self.values
-        inside = np.zeros(len(values), bool)
-        inside[shape.start : shape.stop] = True
+        inside = shape.inside(len(values))
         away = values - np.median(values[~inside])
         away *= np.copysign(1, away[inside].sum())
         here = float(away[inside].sum())
@@ -162,9 +165,9 @@ def shapes_of(count: int) -> tuple[tuple[Shape, ...], Floats]:
     stretches += [Shape(a, b, False) for a in range(1, count - 2) for b in range(a + 2, count)]
     slopes = [Shape(0, b, True) for b in range(3, count + 1)]
     slopes += [Shape(a, count, True) for a in range(1, count - 2)]
+    rows = [stretch.inside(count).astype(np.float64) for stretch in stretches]
     time = np.arange(count, dtype=np.float64)
-    rows = [((time >= stretch.start) & (time < stretch.stop)).astype(np.float64) for stretch in stretches]
-    rows += [np.clip(time, stretch.start, stretch.stop - 1) for stretch in slopes]
+    rows += [np.clip(time, slope.start, slope.stop - 1) for slope in slopes]
     table = np.array(rows)
     table -= table.mean(axis=1, keepdims=True)
     return (*stretches, *slopes), table / np.linalg.norm(table, axis=1, keepdims=True)
@@ -176,7 +179,7 @@ def scores_of(values: Floats) -> Floats:
     A batch that is far from both batches next to it is odd: it gets the middle value of the three. Far is
     measured by how much batches usually differ from the next one, which ramps, drifts and steps leave alone.
     """
-    usual = max(float(np.median(np.abs(np.diff(values)))) / 0.954, CALM)  # 0.954: median of |a - b|, normal
+    usual = max(float(np.median(np.abs(np.diff(values)))) / MEDIAN_STEP, CALM)
     padded = np.concatenate([values[2:3], values, values[-3:-2]])
     before, after = padded[:-2], padded[2:]
     middle = np.maximum(np.minimum(before, after), np.minimum(np.maximum(before, after), values))
@@ -228,21 +231,15 @@ def steady_state(
     counted = chosen | (hang_up & (requests["sent_ns"] != UNKNOWN))
     if not chosen.any():
         return SteadyState(state="unknown", why="no measured request was sent")
+    if untested := _untested(requests, int(counted.sum()), load, in_stretches):
+        return SteadyState(state="not tested", why=untested)
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
-    profile = known(load.profile)
-    if in_stretches or load.kind == "trace" or profile:
-        return SteadyState(state="not tested", why="the load itself changes over time")
-    if load.slots is not None and counted.sum() <= load.slots:
-        return SteadyState(state="not tested", why="all requests are sent at once")
-    if load.slots == 1 and load.start_declared == "together" and (requests["phase"] != Phase.WARMUP).all():
-        return SteadyState(state="not tested", why="the first requests after a start are what is measured")
-    # What an open loop sends out follows its arrivals, which come as chance has it.
     most = MOST_BATCHES
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
         most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
     until = last_send if load.slots is None else _full_until_ns(requests, load.slots, last_send, kept_ns)
     judged = [_latency(view, load.slots, until, most)]
-    if load.slots is not None:
+    if load.slots is not None:  # what an open loop puts out follows its arrivals, which come as chance has it
         judged.append(_tokens(view.records, (begin, until), most))
     courses = [course for course in judged if course]
     found = {course.name: course.find() for course in courses}
@@ -275,6 +272,17 @@ def steady_state(
         },
         shapes={name: change.form if change is not None else None for name, change in found.items()},
     )
+
+
+def _untested(requests: Rows, counted: int, load: Load, in_stretches: bool) -> str:
+    """A reason why the course of such a cell says nothing of the engine; "" if there is none."""
+    if in_stretches or load.kind == "trace" or known(load.profile):
+        return "the load itself changes over time"
+    if load.slots is not None and counted <= load.slots:
+        return "all requests are sent at once"
+    if load.slots == 1 and load.start_declared == "together" and (requests["phase"] != Phase.WARMUP).all():
+        return "the first requests after a start are what is measured"
+    return ""
 
 
 def _state(courses: list[Course], found: dict[str, Found | None], early: int) -> tuple[str, str | None]:
