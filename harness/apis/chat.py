@@ -58,12 +58,18 @@ def read(document: Document) -> Payload:
         thought = next(filter(None, map(string, map(delta.get, _THOUGHTS))), "")
         details = _parts(delta.get("reasoning_details"), "text", "summary")
         reasoning.append(thought or details or _parts(content, "thinking", "summary"))
-        texts.append(string(content) or string(delta.get("refusal")) or string(delta.get("text")))
-        calls += _tool_calls(delta.get("tool_calls"))
+        text = string(content) or string(delta.get("refusal")) or string(delta.get("text"))
+        (reasoning if "extra_content" in delta and _is_thought(delta) else texts).append(text)
+        calls += _tool_calls(delta.get("tool_calls") or [{"function": delta.get("function_call")}])
     usage = _usage(document)
     # An empty delta may be a token without text, also where the engine adds its counts to each event.
     empty = EventKind.OTHER if choices else usage_kind(usage)
     return with_content(Payload(empty, "", finish_reason, *usage), texts, reasoning, calls)
+
+
+def _is_thought(delta: Document) -> bool:
+    """Whether Gemini marks the content as a thought."""
+    return bool(mapping(mapping(delta["extra_content"]).get("google")).get("thought"))
 
 
 def _parts(parts: object, *names: str) -> str:

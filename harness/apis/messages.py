@@ -24,6 +24,7 @@ from harness.apis.payload import (
 from harness.records.event_kind import UNKNOWN, EventKind
 
 _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+_SERVERS_CALLS = ("server_tool_use", "mcp_tool_use")  # of its own tools: no chat goes on with their results
 _NOTHING = Payload(EventKind.OTHER)
 
 
@@ -93,6 +94,8 @@ def _started(block: dict[str, Any], index: int) -> Payload:
         given = arguments(block.get("input") or "")
         call = CallPart(index, string(block.get("id")), string(block.get("name")), given, early=bool(given))
         return Payload(EventKind.TOOL_CALL if call.name else EventKind.OTHER, calls=(call,))
+    if block.get("type") in _SERVERS_CALLS:
+        return Payload(EventKind.TOOL_CALL, string(block.get("name")))
     if block.get("type") == "thinking":
         return _block("thinking_delta", string(block.get("thinking")), index)
     return _block("text_delta", string(block.get("text")), index)

@@ -28,6 +28,11 @@ from harness.records.event_kind import UNKNOWN, EventKind
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 # The names of OpenAI, then those of Open Responses.
 _REASONING = tuple(f"response.reasoning{part}.delta" for part in ("_text", "_summary_text", "", "_summary"))
+# What is generated for tools that are no function, and of which a chat carries nothing on.
+_CALLS = tuple(
+    f"response.{part}.delta"
+    for part in ("custom_tool_call_input", "mcp_call_arguments", "code_interpreter_call_code")
+)
 _LAST = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
 _ANSWERS = count()  # of this process: its chats are sent back by it alone
 _NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds is neither text nor an error
@@ -73,6 +78,8 @@ def read(document: Document) -> Payload:
         return _generated(EventKind.TEXT, document)
     if kind in _REASONING:
         return _generated(EventKind.REASONING, document)
+    if kind in _CALLS:
+        return _generated(EventKind.TOOL_CALL, document)
     if kind == "response.function_call_arguments.delta":
         part = CallPart(place(document.get("output_index")), "", "", string(document.get("delta")))
         return Payload(EventKind.TOOL_CALL, calls=(part,)) if part.arguments else _NOTHING

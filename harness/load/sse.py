@@ -144,9 +144,12 @@ class Parsed:
         return UNKNOWN if self._has_text and not self.output_tokens else self.output_tokens
 
     def tool_calls(self) -> str:
-        """A JSON list of id, name and arguments (a text), in their order; "" where none."""
+        """A JSON list of id, name and arguments (a text), in their order; "" where none.
+
+        A call without a name is one of the server's own tools.
+        """
         names = ("id", "name", "arguments")
-        calls = [dict(zip(names, self.calls[index], strict=True)) for index in sorted(self.calls)]
+        calls = [dict(zip(names, call, strict=True)) for _, call in sorted(self.calls.items()) if call[1]]
         return json.dumps(calls, ensure_ascii=True) if calls else ""
 
     def text(self) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apis import APIS, COMPLETIONS, MESSAGES, RESPONSES, Api
+from harness.apis import APIS, CHAT, COMPLETIONS, MESSAGES, RESPONSES, Api
 from harness.load.job import Promised
 from harness.load.sse import Parsed, parse_document, parse_events
 from harness.mockserver.wire import chunk
@@ -280,6 +280,41 @@ def test_thinking_and_tool_use_of_messages() -> None:
         EventKind.OTHER, EventKind.REASONING, EventKind.OTHER, EventKind.TOOL_CALL, EventKind.TOOL_CALL,
     ]  # fmt: skip
     assert json.loads(parsed.tool_calls()) == [{"id": "t1", "name": "look", "arguments": '{"a":1}'}]
+
+
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_a_call_of_the_servers_own_tool_is_text_that_no_chat_goes_on_with(kind: str) -> None:
+    tool = {"type": kind, "id": "s1", "name": "search", "input": {}}
+    parsed = read(
+        MESSAGES,
+        {"type": "content_block_start", "index": 0, "content_block": tool},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": "{}"},
+        },
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}},
+    )
+    assert list(parsed.kinds) == [EventKind.TOOL_CALL, EventKind.TOOL_CALL, EventKind.TEXT]
+    assert (parsed.text(), parsed.tool_calls()) == ("search{}Hi", "")
+
+
+@pytest.mark.parametrize(
+    "part", ["custom_tool_call_input", "mcp_call_arguments", "code_interpreter_call_code"]
+)
+def test_what_a_response_writes_for_other_tools_is_text(part: str) -> None:
+    parsed = read(RESPONSES, {"type": f"response.{part}.delta", "output_index": 0, "delta": "1+1"})
+    assert (list(parsed.kinds), parsed.text(), parsed.tool_calls()) == ([EventKind.TOOL_CALL], "1+1", "")
+
+
+def test_a_chat_may_call_a_function_under_the_older_name() -> None:
+    parts = [{"name": "look", "arguments": ""}, {"arguments": '{"a":'}, {"arguments": "1}"}]
+    chunks: list[dict[str, object]] = [
+        {"type": "", "choices": [{"delta": {"function_call": part}}]} for part in parts
+    ]
+    parsed = read(CHAT, *chunks)
+    assert list(parsed.kinds) == [EventKind.TOOL_CALL] * 3
+    assert json.loads(parsed.tool_calls()) == [{"id": "", "name": "look", "arguments": '{"a":1}'}]
 
 
 def test_answers_that_are_not_streamed() -> None:

@@ -58,6 +58,8 @@ def test_role_chunk_text_finish_usage_done() -> None:
             "hm",
         ),
         (delta("", reasoning_details=[{"type": "reasoning.encrypted", "data": "aGk="}]), EventKind.OTHER, ""),
+        (delta("hm", extra_content={"google": {"thought": True}}), EventKind.REASONING, "hm"),
+        (delta("hi", extra_content={"google": {"thought_signature": "aGk="}}), EventKind.TEXT, "hi"),
         (
             delta([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}]),
             EventKind.REASONING,
