@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics import in_flight
 from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
 from harness.model import SessionCounts
-from harness.records.layout import UNKNOWN, Outcome, Phase
+from harness.records.layout import Outcome, Phase
 from harness.records.request_table import RequestTable
 
 _NO_SESSIONS = "no recorded sessions were replayed"
@@ -83,7 +84,7 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
 
 def in_flight_share(rows: NDArray[np.void], requested: RequestTable) -> float:
     """The share of the time of sessions, whole or not, in which a call was in flight; 0 without any time."""
-    rows = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
+    rows = rows[in_flight.held(rows)]
     owner = requested.sessions()[rows["seq"]]
     order = np.argsort(owner, kind="stable")
     _, first = np.unique(owner[order], return_index=True)

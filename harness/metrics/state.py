@@ -76,7 +76,7 @@ def _busy_share(
     Without chats that is the last send. A slot that has no chat to begin is empty while others go on. The
     time before `not_before_ns` counts only where less than half of a usual answer is left after it.
     """
-    sent = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
+    sent = rows[in_flight.held(rows)]
     if not len(sent):
         return 0.0
     begin, last = int(sent["sent_ns"].min()), int(sent["sent_ns"].max())
@@ -102,13 +102,13 @@ def _open(rows: NDArray[np.void]) -> CellState:
     if len(good) < LEAST:
         few = f"{counted(len(good), 'answer')}; {LEAST} are needed to see whether they take longer"
         return CellState(None, few if len(good) else OfServer(few))
+    usual_ns = float(np.median(good["end_ns"] - good["intended_ns"]))
     if (growing := _growth(good)) is not None:
         words = f"each second of sending adds {growing:.2g} s to the answers"
         return CellState("unstable", words)
-    if (behind := _falls_behind(rows, good)) is not None:
+    if (behind := _falls_behind(rows, good, usual_ns)) is not None:
         return CellState("unstable", behind)
-    usual_s = float(np.median(good["end_ns"] - good["intended_ns"])) / 1e9
-    sending_s = float(np.ptp(rows["intended_ns"])) / 1e9
+    usual_s, sending_s = usual_ns / 1e9, float(np.ptp(rows["intended_ns"])) / 1e9
     if sending_s < usual_s:  # most would not have ended by the last send, on time or late
         words = f"requests came for {short(sending_s)} s and answers take {short(usual_s)} s"
         return CellState(None, f"{words}: a backlog would not show")
@@ -130,13 +130,12 @@ def _growth(good: NDArray[np.void]) -> float | None:
     return slope if slope > BEHIND and slope - SURE * error > 0 else None
 
 
-def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
+def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void], usual_ns: float) -> str | None:
     """Fewer answers than requests in the time in which both flow: after one usual answer time, to the last.
 
     An answer in flight at either end is not a backlog: as many as usually are may be missing, give or take. A
     queue, which is empty at the start, may hold as many more at the end as it does now and then.
     """
-    usual_ns = float(np.median(good["end_ns"] - good["intended_ns"]))
     start, stop = float(rows["intended_ns"].min()) + usual_ns, float(rows["intended_ns"].max())
     if stop - start < max(usual_ns, 1):
         return None  # too short for a backlog to be distinguished from what is in flight

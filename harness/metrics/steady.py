@@ -276,7 +276,8 @@ def steady_state(
 
 def _untested(requests: Rows, counted: int, load: Load, in_stretches: bool) -> str:
     """A reason why the course of such a cell says nothing of the engine; "" if there is none."""
-    if in_stretches or load.kind == "trace" or known(load.profile):
+    profile = known(load.profile)
+    if in_stretches or load.kind == "trace" or profile:
         return "the load itself changes over time"
     if load.slots is not None and counted <= load.slots:
         return "all requests are sent at once"

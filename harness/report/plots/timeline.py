@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from harness.metrics import in_flight
 from harness.model import WITHOUT_TEXT, CellResult
 from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, Outcome, Phase, Records, with_text
@@ -80,9 +81,7 @@ def ended_s(records: Records) -> float:
 
 
 def _sent(records: Records) -> NDArray[np.void]:
-    requests = records.requests
-    sent: NDArray[np.void] = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
-    return sent
+    return records.requests[in_flight.held(records.requests)]
 
 
 def _rows(figure: Figure, more: int) -> list[Axes]:
