@@ -107,6 +107,14 @@ class Order(Record, frozen=True, kw_only=True):
         """Pairs that are separated, with the backend ahead."""
         return tuple(pair for pair in self.pairs if pair.state == "separated" and pair.ahead == label)
 
+    def better_than(self, label: str) -> tuple[Speedup, ...]:
+        """Pairs that are separated, with the backend behind."""
+        return tuple(pair for pair in self.pairs if pair.state == "separated" and pair.behind == label)
+
+    def others(self, label: str, state: str) -> list[str]:
+        """Partners of the backend in pairs of this state."""
+        return [pair.other(label) for pair in self.about(label) if pair.state == state]
+
     def beats_all(self, label: str) -> bool:
         """Whether the backend is separated from every other, and ahead."""
         return 0 < len(self.beaten_by(label)) == len(self.places) - 1

@@ -113,20 +113,18 @@ def _best(ranking: Order, best: Place, unit: str) -> Iterator[str]:
     kind = f"{extreme} median" if best is ranking.places[0] else f"{extreme} comparable median"
     marked = f" ({IN_DOUBT})" if best.doubt else ""
     yield f"{kind} {about.name}: {best.label}{marked}, {_value(best.median or 0.0, about)}."
-    pairs = ranking.about(best.label)
-    if ahead := ranking.beaten_by(best.label):
-        whole = len(ahead) <= IN_WORDS
-        names = [f"{pair.behind} by {pair.span if whole else pair.factor}" for pair in ahead]
+    if beaten := ranking.beaten_by(best.label):
+        whole = len(beaten) <= IN_WORDS
+        names = [f"{pair.behind} by {pair.span if whole else pair.factor}" for pair in beaten]
         yield f"Better than {listing(names)}."
-    for pair in pairs:
-        if pair.state == "separated" and pair.behind == best.label:
-            yield f"Over the geometric mean of the {unit}s {pair.ahead} is better by {pair.span}."
+    for pair in ranking.better_than(best.label):
+        yield f"Over the geometric mean of the {unit}s {pair.ahead} is better by {pair.span}."
     for state, text in (
         ("undecided", f"Not separated from {{}} after {counted(best.repeats, unit)}."),
         ("same", "The same as {} within noise."),
         ("not comparable", "Not comparable with {}."),
     ):
-        others = [pair.other(best.label) for pair in pairs if pair.state == state]
+        others = ranking.others(best.label, state)
         every = len(others) == len(ranking.places) - 1 > IN_WORDS
         if others:
             yield text.format(f"the other {len(others)}" if every else listing(others))
@@ -166,23 +164,24 @@ def _in_direction(ranking: Order) -> str:
     best = ranking.best
     if best is None:
         return "no figure"
-    pairs = ranking.about(best.label)
     marked = f" ({IN_DOUBT})" if best.doubt and not all(standing.doubt for standing in ranking.places) else ""
     value = f"{best.label}{marked} {_value(best.median or 0.0, about)}"
-    if not pairs:
+    if not ranking.about(best.label):
         return f"{value}, not compared with the others"
     if ranking.beats_all(best.label):
         return f"{value}, better than all others"
     behind = [pair.behind for pair in ranking.beaten_by(best.label)]
     parts = [f"better than {_few(behind, ranking)}"] if behind else []
-    ahead = [pair.ahead for pair in pairs if pair.state == "separated" and pair.behind == best.label]
-    parts += [f"{name} is better over the geometric mean of the repeats" for name in ahead]
+    parts += [
+        f"{pair.ahead} is better over the geometric mean of the repeats"
+        for pair in ranking.better_than(best.label)
+    ]
     for state, text in (
         ("undecided", "not separated from"),
         ("same", "the same within noise as"),
         ("not comparable", "not comparable with"),
     ):
-        others = [pair.other(best.label) for pair in pairs if pair.state == state]
+        others = ranking.others(best.label, state)
         parts += [f"{text} {_few(others, ranking)}"] if others else []
     return ", ".join([value, *parts])
 
