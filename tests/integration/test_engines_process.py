@@ -82,6 +82,26 @@ def test_a_guard_that_dies_before_its_engine_runs_is_named(tmp_path, monkeypatch
         EngineProcess([sys.executable], os.environ, tmp_path / "log")
 
 
+# As the resource tracker of multiprocessing: it lives until all that share its pipe are gone.
+TRACKED = """
+import signal, subprocess, sys
+code = "import sys; print('tracks', flush=True); sys.stdin.read(); open(sys.argv[1], 'w').close()"
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+tracker = subprocess.Popen([sys.executable, "-c", code, {!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+tracker.stdout.readline()
+"""
+
+
+@pytest.mark.parametrize("end", ["0", "import os; os.kill(os.getpid(), signal.SIGKILL)"])
+def test_what_removes_its_shared_memory_is_not_killed_before(tmp_path, end):
+    """Segments of vLLM stayed in /dev/shm after a stop."""
+    with run(tmp_path, TRACKED.format(str(tmp_path / "removed")) + READY.format(end)) as process:
+        pass
+    assert (tmp_path / "removed").exists()
+    assert not alive(process.pid)
+
+
 TIDIES_SLOWLY = """
 import json, os, socket, subprocess, sys, time
 master = socket.socket(fileno=0)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+TIDY_S = 2.0  # from the end of the engine to SIGKILL for what it left
 REAP_S = 5.0
 
 
@@ -48,9 +49,12 @@ def main() -> int:
         tell(master, error=str(error))
         return 1
     tell(master, pid=engine.pid)
-    if wait(engine.pid, woken, master.fileno()):
-        os.killpg(engine.pid, signal.SIGTERM)
+    asked = wait(engine.pid, woken, master.fileno())
+    os.killpg(engine.pid, signal.SIGTERM)
+    if asked:
         wait(engine.pid, woken, grace_s=grace_s)
+        os.kill(engine.pid, signal.SIGKILL)
+    let_tidy(engine.pid)
     kill_group(engine.pid)
     status = engine.wait()
     reap_the_rest()
@@ -85,6 +89,19 @@ def tell(master: socket.socket, **message: object) -> None:
         master.sendall(json.dumps(message).encode() + b"\n")
 
 
+def let_tidy(engine: int) -> None:
+    """Python's resource tracker removes shared memory once all that use it are gone, if it is not killed."""
+    end = time.monotonic() + TIDY_S
+    others = [0]
+    while others and time.monotonic() < end:
+        others = [pid for pid in children() if pid != engine and os.waitpid(pid, os.WNOHANG)[0] == 0]
+        time.sleep(0.01)
+
+
+def children() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
 def kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
@@ -93,11 +110,10 @@ def kill_group(group: int) -> None:
 def reap_the_rest() -> None:
     """Kills and collects what left the group."""
     end = time.monotonic() + REAP_S
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
     while time.monotonic() < end:
-        for pid in children.read_text().split():
+        for pid in children():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
