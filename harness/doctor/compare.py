@@ -13,26 +13,24 @@ from harness.records.layout import GENERATED, Outcome, Records
 LedgerRecord = Mapping[str, object]  # one of `records` in the server's /truth
 
 
-def find_errors(
-    records: Records, ledger: Sequence[LedgerRecord], t0_ns: int, *, whole: bool = False
-) -> ClientErrors | None:
+def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> ClientErrors | None:
     """None if client and server do not hold the same requests with the same events, all answered.
 
     Latencies run from the send here, and from its arrival at the server: how late requests were sent is a
-    figure of its own. `whole`: answers are no streams, and have one event without text.
+    figure of its own. Answers without text, which come whole, have one error.
     """
-    rows = records.requests.copy()
-    true = true_records(records, ledger, t0_ns, whole=whole)
+    true = true_records(records, ledger, t0_ns)
     if true is None:
         return None
+    rows = records.requests.copy()
     rows["start_ns"] = rows["sent_ns"]
-    if whole:
-        measured, happened = (
-            of_metric(RequestView(version), "e2e_ms") for version in (replace(records, requests=rows), true)
-        )
-        return ClientErrors(None, None, spread(measured - happened))
-    pairs = zip(_latencies(replace(records, requests=rows)), _latencies(true), strict=True)
-    return ClientErrors(*(spread(measured - happened) for measured, happened in pairs))
+    measured, happened = RequestView(replace(records, requests=rows)), RequestView(true)
+    e2e = spread(of_metric(measured, "e2e_ms") - of_metric(happened, "e2e_ms"))
+    if not (rows["text_events"] > 0).any():
+        return ClientErrors(None, None, e2e)
+    ttft = spread(of_metric(measured, "ttft_ms") - of_metric(happened, "ttft_ms"))
+    itl = spread(event_gaps_ms(measured) - event_gaps_ms(happened))
+    return ClientErrors(ttft, itl, e2e)
 
 
 def spread(errors_ms: Floats) -> ErrorSpread:
@@ -40,14 +38,7 @@ def spread(errors_ms: Floats) -> ErrorSpread:
     return ErrorSpread(float(p50), float(p99), float(largest))
 
 
-def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
-    view = RequestView(records)
-    return of_metric(view, "ttft_ms"), event_gaps_ms(view), of_metric(view, "e2e_ms")
-
-
-def true_records(
-    records: Records, ledger: Sequence[LedgerRecord], t0_ns: int, *, whole: bool = False
-) -> Records | None:
+def true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Records | None:
     """The records of a client without any error, in the order of `records`."""
     rows = records.requests.copy()
     if len(rows) != len(ledger) or (rows["outcome"] != Outcome.OK).any():
@@ -61,14 +52,13 @@ def true_records(
     order = np.empty(len(rows), np.int64)
     order[ours] = theirs
     writes = [np.asarray(ledger[at]["write_ns"], np.int64) - t0_ns for at in order.tolist()]
-    events = [1] * len(rows) if whole else rows["text_events"].tolist()
+    events = np.maximum(rows["text_events"], 1).tolist()  # what comes whole is one event without text
     if any(len(times) != count for times, count in zip(writes, events, strict=True)):
         return None
     rows["start_ns"] = rows["sent_ns"] = received[order] - t0_ns
     rows["first_text_ns"] = [times[0] for times in writes]
     rows["last_text_ns"] = [times[-1] for times in writes]
-    if whole:
-        return replace(records, requests=rows)
     text = records.events[np.isin(records.events["kind"], GENERATED)]
-    text["stamp_ns"] = np.concatenate(writes)
+    if len(text):
+        text["stamp_ns"] = np.concatenate(writes)
     return replace(records, requests=rows, events=text)

@@ -62,7 +62,7 @@ def measure(
     nodes = worker_pool.nodes() if worker_pool is not None else ()
     records, facts = result.records, _cell_facts(load, result, nodes, api)
     ledger = truth["records"]
-    errors = find_errors(records, ledger, result.t0_monotonic_ns, whole=whole(api))
+    errors = find_errors(records, ledger, result.t0_monotonic_ns)
     validity = judge(Evidence(RequestView(records), facts, ledger_agrees=errors is not None))
     counted = len(records.requests) if whole(api) else np.maximum(records.requests["text_events"], 0).sum()
     return MeasuredLoad(

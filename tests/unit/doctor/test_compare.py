@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harness.doctor.compare import find_errors, spread
+from harness.doctor.compare import find_errors, spread, true_records
 from harness.model import ErrorSpread
 from harness.records.layout import Outcome
 from tests.factories.recorded import MS, records
@@ -37,10 +37,17 @@ def test_what_the_client_adds_is_its_error():
 def test_an_answer_that_comes_whole_has_one_error():
     seen = told({"sent": 100, "texts": [151]})
     seen.requests["text_events"] = 0
-    errors = find_errors(seen, [truth(99, [150])], T0, whole=True)
+    errors = find_errors(seen, [truth(99, [150])], T0)
     assert (errors.ttft_ms, errors.itl_ms) == (None, None)
     assert errors.p99_ms == errors.e2e_ms.max == 0
-    assert find_errors(seen, [truth(99, [150, 160])], T0, whole=True) is None
+    assert find_errors(seen, [truth(99, [150, 160])], T0) is None
+
+
+def test_when_a_server_got_what_it_answers_whole_is_known():
+    """The way from a load node is compared with this."""
+    seen = told({"sent": 100, "texts": [151]})
+    seen.requests["text_events"] = 0
+    assert true_records(seen, [truth(99, [150])], T0).requests["sent_ns"].tolist() == [99 * MS]
 
 
 def test_a_late_server_is_no_error_of_the_client():
