@@ -305,6 +305,11 @@ def test_a_variant_with_a_program_needs_no_environment():
     assert load_backend("llamacpp").process.install is not None
 
 
+def test_a_front_that_hands_requests_to_vllm_unchanged_takes_its_constraints():
+    front, engine = (load_backend(name).dialect.structured for name in ("ray-vllm", "vllm"))
+    assert front == engine
+
+
 @pytest.mark.parametrize("name", files.names("backends"))
 def test_an_engine_that_takes_a_pattern_is_given_choices_too(name):
     """A choice is a pattern: the routers of SGLang and LMDeploy left it out, and their answers were free."""
