@@ -1,6 +1,6 @@
 """The load generator's own figures, as cell.json keeps them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from harness.load.job import ClosedLoop, OpenLoop
 from harness.load.transport import Transport
+from harness.load.worker import Facts
 from harness.load.worker_pool import Worker
 from harness.model import ClientStats, Quantiles, Stall
 from harness.records.layout import UNKNOWN, Outcome, Records
@@ -20,19 +21,12 @@ def client_stats(
 ) -> ClientStats:
     """`reason`: why this transport, where a reader of the figures should know; else ""."""
     facts = [worker.facts for worker in workers if worker.facts is not None]
-    schedule = next((worker.share.job.schedule for worker in workers), None)
     rows = records.requests
     left = rows["sent_ns"] != UNKNOWN
     held = _held_at_cap(workers, rows)
     descriptors = [fact.open_descriptors for fact in facts]
-    notes = [reason] if reason else []
-    notes += [note for fact in facts for note in fact.notes]
-    unstamped, shared = sum(f.unstamped_reads for f in facts), sum(f.shared_events for f in facts)
     text_events = sum(fact.text_events for fact in facts)
-    if unstamped:
-        notes.append(f"{unstamped} reads came without a kernel stamp and were stamped when read")
-    if shared:
-        notes.append(f"{shared} of {text_events} text events arrived in one read with the event before")
+    shared = sum(fact.shared_events for fact in facts)
     return ClientStats(
         stamp_source="kernel" if transport is Transport.KERNEL_STAMPS else "user",
         stamp_uncertainty_ms=max((fact.stamp_uncertainty_ns for fact in facts), default=0) / 1e6,
@@ -57,17 +51,29 @@ def client_stats(
         socket_errors=int(np.count_nonzero(np.isin(rows["outcome"], _SOCKET_ERRORS))),
         clock_step_ms=_largest_ms([fact.clock_step_ns for fact in facts]),
         clamped_stamps=sum(fact.clamped_stamps for fact in facts),
-        start=_start(schedule),
+        start=_start(workers),
         spread_over_ms=_largest_ms([fact.spread_over_ns for fact in facts]),
-        stalls=tuple(
-            Stall(worker=worker.share.worker, at_s=at_ns / 1e9, lasted_ms=lasted_ns / 1e6)
-            for worker in workers
-            if worker.facts is not None
-            for at_ns, lasted_ns in worker.facts.stalls
-        ),
+        stalls=tuple(stall for worker in workers for stall in _stalls(worker)),
         suspended_ms=_largest_ms([fact.suspended_ns for fact in facts]),
-        notes=list(dict.fromkeys(notes)),
+        notes=list(dict.fromkeys(_notes(reason, facts, shared, text_events))),
     )
+
+
+def _notes(reason: str, facts: Sequence[Facts], shared: int, text_events: int) -> Iterator[str]:
+    if reason:
+        yield reason
+    for fact in facts:
+        yield from fact.notes
+    if unstamped := sum(fact.unstamped_reads for fact in facts):
+        yield f"{unstamped} reads came without a kernel stamp and were stamped when read"
+    if shared:
+        yield f"{shared} of {text_events} text events arrived in one read with the event before"
+
+
+def _stalls(worker: Worker) -> Iterator[Stall]:
+    if worker.facts is not None:
+        for at_ns, lasted_ns in worker.facts.stalls:
+            yield Stall(worker=worker.share.worker, at_s=at_ns / 1e9, lasted_ms=lasted_ns / 1e6)
 
 
 def _held_at_cap(workers: Sequence[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
@@ -91,7 +97,8 @@ def _largest_ms(values_ns: list[int | None]) -> float | None:
     return max((value / 1e6 for value in values_ns if value is not None), default=None)
 
 
-def _start(schedule: ClosedLoop | OpenLoop | None) -> Literal["together", "spread"] | None:
+def _start(workers: Sequence[Worker]) -> Literal["together", "spread"] | None:
+    schedule = workers[0].share.job.schedule if workers else None
     if not isinstance(schedule, ClosedLoop):
         return None
     return "spread" if schedule.spread else "together"
