@@ -27,7 +27,7 @@ from harness.workload.arrivals import Profile, arrivals, due_within, replayed, t
 from harness.workload.prompts import images, structured
 from harness.workload.prompts.audio import wav_of
 from harness.workload.prompts.calls import json_bytes
-from harness.workload.prompts.request import Picture
+from harness.workload.prompts.request import ChatRequest, Picture
 from harness.workload.prompts.workload import Workload
 from harness.workload.typical import typical_seed
 
@@ -135,8 +135,9 @@ def bodies(
     if max_tokens is not None:
         request = replace(request, exact_output=False, kept_turns=False)
     messages: list[Message] = []
-    for asked_chat in workload.requests:
-        if asked_chat.call is not None or asked_chat.turn == 0:
+    for asked_chat in _set_apart(workload.requests, salt.held):
+        begins = asked_chat.call is not None or asked_chat.turn == 0
+        if begins:
             messages = []
         elif request.kept_turns:
             messages = [message for message in messages if message["role"] == "system"]
@@ -145,16 +146,12 @@ def bodies(
         turns = [_message(role, content) for role, content in asked_chat.messages]
         if asked_chat.call is not None:
             turns[0]["content"] = BLANK + turns[0]["content"]
-        if asked_chat.call is not None or asked_chat.turn == 0:
+        if begins:
             for turn in turns[:salted]:
                 turn["content"] = front + turn["content"]
         messages += turns
-        pictures, constraint = asked_chat.images, asked_chat.constraint if max_tokens is None else None
-        if salt.held is not None:
-            pictures = tuple(images.set_apart(picture, salt.held) for picture in pictures or ())
-            constraint = constraint and structured.set_apart(constraint, salt.held)
-        if pictures:
-            parts = _parts(api, prepared.scenario.images, turns[-1]["content"], pictures)
+        if asked_chat.images:
+            parts = _parts(api, prepared.scenario.images, turns[-1]["content"], asked_chat.images)
             messages[-1] = {**turns[-1], "content": parts}
         if asked_chat.clip is not None:
             messages = [{"role": "user", "content": wav_of(asked_chat.clip.recording)}]
@@ -162,7 +159,7 @@ def bodies(
         chat = Chat(
             messages,
             asked_chat.max_tokens if max_tokens is None else max_tokens,
-            constraint,
+            asked_chat.constraint if max_tokens is None else None,
             tools.definitions if tools else (),
             tools.choice if tools else "auto",
             salt.value,
@@ -171,10 +168,21 @@ def bodies(
             later=asked_chat.turn > 0,
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
-        if asked_chat.turn > 0 and asked_chat.call is None:
+        if not begins:
             for text, mark in api.marks:
                 body = body.replace(text, mark)
         yield body
+
+
+def _set_apart(requests: Iterable[ChatRequest], held: int | None) -> Iterator[ChatRequest]:
+    """Requests whose images and schemas no server holds yet; as they are without `held`."""
+    for request in requests:
+        if held is None:
+            yield request
+        else:
+            pictures = tuple(images.set_apart(picture, held) for picture in request.images or ())
+            constraint = request.constraint and structured.set_apart(request.constraint, held)
+            yield replace(request, images=pictures, constraint=constraint)
 
 
 def _parts(api: Api, spec: Images, text: str, pictures: Sequence[Picture]) -> list[object]:
