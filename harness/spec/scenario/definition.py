@@ -248,39 +248,51 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     if isinstance(generator_spec, Mix):
         check_classes(scenario.verdict, generator_spec.figures, f"{where}:verdict")
     check_slo(scenario.slo, f"{where}:slo", text=gives(generator_spec) == "text")
-    if isinstance(generator_spec, Structured) and scenario.request.exact_output:
+    _check_request(scenario, where)
+    _check_times(scenario, generator, where)
+    return scenario
+
+
+def _check_request(scenario: Scenario, where: str) -> None:
+    """Raises SpecError for settings of [request] that exclude one another, or that the prompts exclude."""
+    request = scenario.request
+    if isinstance(scenario.prompts, Structured) and request.exact_output:
         raise SpecError(
             "exact_output conflicts with structured output",
             where=f"{where}:request.exact_output",
             hint="set it to false",
         )
-    if scenario.request.grammar and scenario.request.exact_output:
+    if request.grammar and request.exact_output:
         raise SpecError(
             "exact_output conflicts with a grammar",
             where=f"{where}:request.grammar",
             hint="set request.exact_output to false",
         )
-    budget = scenario.request.thinking_budget
-    if budget is not None and (budget < 0 or scenario.request.thinking == "off"):
+    budget = request.thinking_budget
+    if budget is not None and (budget < 0 or request.thinking == "off"):
         raise SpecError(
-            f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
+            f"must be at least 0, with thinking on, not {budget} with thinking {request.thinking}",
             where=f"{where}:request.thinking_budget",
         )
-    if scenario.request.kept_turns and turns_of(generator_spec) == 1:
+    if request.kept_turns and turns_of(scenario.prompts) == 1:
         raise SpecError("its prompts have no turns", where=f"{where}:request.kept_turns")
-    if isinstance(generator_spec, Victim) and not scenario.load.replay_speed:
+
+
+def _check_times(scenario: Scenario, generator: str, where: str) -> None:
+    """Raises SpecError for a victim that is not replayed, and for prompts without times that are."""
+    replay_speed = scenario.load.replay_speed
+    if isinstance(scenario.prompts, Victim) and not replay_speed:
         raise SpecError(
             "prompts of generator 'victim' have times of their own",
             where=f"{where}:load",
             hint="replay_speed = [1] sends them at their pace, [2] twice as fast",
         )
-    if scenario.load.replay_speed and not has_times(generator_spec):
+    if replay_speed and not has_times(scenario.prompts):
         raise SpecError(
             f"prompts of generator '{generator}' have no times of their own",
             where=f"{where}:load.replay_speed",
             hint="give concurrency or rate, or use generator 'trace'",
         )
-    return scenario
 
 
 def _check_classes(scenario: Scenario, where: str) -> None:
