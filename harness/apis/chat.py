@@ -55,12 +55,13 @@ def read(document: Document) -> Payload:
         delta = next((part for part in parts if isinstance(part, dict)), choice)
         content = delta.get("content")
         # Some send the same text under several names; Mistral and Databricks have it among the content.
-        thought = next(filter(None, map(string, map(delta.get, _THOUGHTS))), "")
-        details = _parts(delta.get("reasoning_details"), "text", "summary")
-        reasoning.append(thought or details or _parts(content, "thinking", "summary"))
+        thought = next(filter(None, map(string, filter(None, map(delta.get, _THOUGHTS)))), "")
+        thought = thought or _parts(delta.get("reasoning_details"), "text", "summary")
+        reasoning.append(thought or _parts(content, "thinking", "summary"))
         text = string(content) or string(delta.get("refusal")) or string(delta.get("text"))
         (reasoning if "extra_content" in delta and _is_thought(delta) else texts).append(text)
-        calls += _tool_calls(delta.get("tool_calls") or [{"function": delta.get("function_call")}])
+        if called := delta.get("tool_calls") or delta.get("function_call"):
+            calls += _tool_calls(called if isinstance(called, list) else [{"function": called}])
     usage = _usage(document)
     # An empty delta may be a token without text, also where the engine adds its counts to each event.
     empty = EventKind.OTHER if choices else usage_kind(usage)

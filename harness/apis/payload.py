@@ -187,8 +187,9 @@ def usage_kind(usage: Usage) -> EventKind:
 
 def usage_of(document: Document) -> dict[str, Any]:
     """OpenAI's `usage` of an event, in a response, or where Groq and Kimi put it; {} where none."""
-    holders = document, document.get("response"), document.get("x_groq"), *items(document.get("choices"))
-    for holder in holders:
+    if isinstance(usage := document.get("usage"), dict):
+        return usage
+    for holder in (document.get("response"), document.get("x_groq"), *items(document.get("choices"))):
         if isinstance(holder, dict) and isinstance(usage := holder.get("usage"), dict):
             return usage
     return {}
