@@ -26,7 +26,7 @@ from harness.model import (
     from_json,
 )
 from harness.model.numbers import as_given, counted
-from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
+from harness.plan import MOST_LONGER, Block, Cell, all_requests, together, warmup_requests
 from harness.report.wording import aligned
 from harness.run.search import usually_at_most
 from harness.run.setup.prepare import Prepared
@@ -284,8 +284,11 @@ def _history(prepared: Prepared) -> History:
     seconds: History = {}
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
         for cell in _cells(folder, prepared.scenario.name):
-            counts = cell.requests
-            requests = counts.ok + counts.abandoned + counts.warmup
+            counts, warmup = cell.requests, cell.requests.warmup
+            if cell.point.kind == "working-set" and prepared.scenario.load.kv_tokens is None:
+                # No plan knows the prefixes of a cache of unknown size: their time is that of the others.
+                warmup = warmup_requests(prepared.scenario, cell.point)
+            requests = counts.ok + counts.abandoned + warmup
             if requests and cell.client.wall_s is not None:
                 key = (cell.label, cell.launch, cell.point)
                 by_run = seconds.setdefault(key, {})

@@ -101,6 +101,20 @@ def test_requests_that_were_hung_up_on_took_their_part_of_the_time(earlier, caps
     assert cell["expected_s"] == pytest.approx(10.0)
 
 
+def test_prefixes_of_a_cache_of_unknown_size_took_their_part_of_the_time(here, earlier, capsys):
+    """No plan knows how many they are, so that the others are estimated to take as long as all together."""
+    load = {"kind": "working-set", "value": 8.0}
+    cells = [
+        documents.changed(cell, load=load, requests={**as_json(cell.requests), "warmup": 400})
+        for cell in earlier.read_summary().cells
+    ]
+    edit_summary(earlier, scenario="kv-working-set", cells=cells)
+    earlier.path.rename(here / "results" / "20261120T080000Z-kv-working-set-abcdef")
+    words = ["--scenario", "kv-working-set", "--set", "load.working_set=[8]", "--requests", "32"]
+    (cell,) = document(capsys, *words, "--repeats", "1")["cells"]
+    assert cell["expected_s"] == pytest.approx(9.0)
+
+
 def test_a_server_that_runs_already_is_not_started(capsys):
     urls = "vllm=http://127.0.0.1:9,tgi=http://127.0.0.1:10"
     load = ["--requests", "1", "--rate", "2", "--repeats", "3", "--set", "load.warmup_requests=0"]
