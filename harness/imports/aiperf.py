@@ -16,6 +16,7 @@ from harness.imports.taken import (
     INTENDED,
     LOAD,
     TEXTS,
+    TOKENS,
     UNKNOWN_LOAD,
     Answer,
     Rows,
@@ -150,7 +151,7 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     if phase is None:
         lacks.append(LOAD)
     if own_counts:
-        lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
+        lacks.append(TOKENS)
     gaps = all(row.pieces is not None for row in rows.measured if row.outcome is Outcome.OK)
     if not gaps:
         lacks.append(f"{ARRIVALS} (inter_chunk_latency has it)")
@@ -253,7 +254,7 @@ def _load(phase: dict[str, Any] | None, requests: int, where: str) -> Load:
     if kind in ("poisson", "gamma", "constant") and rate:
         return Load(kind="rate", value=rate, arrival=str(kind))
     if kind == "concurrency":
-        return serving.load(None, _cap(phase), None, requests)
+        return serving.load(None, _cap(phase), requests=requests)
     read = "concurrency, poisson, gamma and constant are read"
     raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
 

@@ -7,7 +7,7 @@ import msgspec
 from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, finite, next_to, wrong
-from harness.imports.taken import ARRIVALS, TEXTS, Answer, Rows, Taken, agree, as_name, mean
+from harness.imports.taken import ARRIVALS, SENT, TEXTS, Answer, Rows, Taken, agree, as_name, mean
 from harness.model import STATISTICS
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
@@ -92,7 +92,7 @@ def read(document: Document) -> Iterator[Taken]:
         raise wrong(
             f"an iteration over {metrics.iteration_type}, which is not read", where, hint="num_concurrency is"
         )
-    lacks = ["when each request was sent", f"{ARRIVALS}, so ITL is not known", TEXTS]
+    lacks = [SENT, f"{ARRIVALS}, so ITL is not known", TEXTS]
     if about is None:
         lacks.append(f"{ABOUT}, which has version and model")
     yield Taken(
@@ -100,7 +100,7 @@ def read(document: Document) -> Iterator[Taken]:
         version=about.benchmark_version if about else None,
         level="answers",
         took=f"latencies of {counted(len(rows), 'request')}",
-        load=serving.load(None, metrics.num_concurrency or None, None, len(rows)),
+        load=serving.load(None, metrics.num_concurrency or None, requests=len(rows)),
         records=rows.records(),
         model=about.api_model_name if about else None,
         variant=as_name(metrics.scenario, "").strip("-"),

@@ -176,12 +176,12 @@ def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bo
     """The load, and whether each request had a time at which it was to be sent."""
     kind = strategy.get("type_") or strategy.get("kind")
     if kind == "synchronous":
-        return serving.load(None, 1, None, requests), False
+        return serving.load(None, 1), False
     if kind == "concurrent":
-        return serving.load(None, int(plain(strategy.get("streams")) or 1), None, requests), False
+        return serving.load(None, int(plain(strategy.get("streams")) or 1)), False
     if kind == "throughput":
         most = plain(strategy.get("max_concurrency"))
-        return serving.load(None, int(most) if most else None, None, requests), False
+        return serving.load(None, int(most) if most else None, requests=requests), False
     rate = plain(strategy.get("rate"))
     if kind in ("constant", "poisson") and rate:
         return Load(kind="rate", value=rate, arrival=str(kind)), True

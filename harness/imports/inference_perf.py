@@ -12,6 +12,7 @@ from harness.imports.taken import (
     INTENDED,
     LOAD,
     TEXTS,
+    TOKENS,
     UNKNOWN_LOAD,
     VERSION,
     Answer,
@@ -98,7 +99,7 @@ def read(document: Document) -> Iterator[Taken]:
     if load == UNKNOWN_LOAD:
         lacks.append(f"{LOAD} ({_OF_STAGE})")
     if own_counts:
-        lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
+        lacks.append(TOKENS)
     yield Taken(
         tool=TOOL,
         version=None,
@@ -215,4 +216,4 @@ def read_summary(document: Document) -> Iterator[Taken]:
 
 def _load(settings: dict[str, Any]) -> Load:
     most, rate = plain(settings.get("concurrency")), plain(settings.get("requested_rate"))
-    return serving.load(None if most else rate, int(most or 0), None, None)
+    return serving.load(None if most else rate, int(most or 0))

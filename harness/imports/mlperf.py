@@ -74,7 +74,7 @@ def read(document: Document) -> Iterator[Taken]:
     settings = pattern if isinstance(pattern, dict) else {}
     most, rate = settings.get("target_concurrency"), settings.get("target_qps")
     cap = most if isinstance(most, int) else None
-    load = serving.load(rate, cap, None, None)
+    load = serving.load(rate, cap)
     lacks = ["requests", "the model"]
     if load == UNKNOWN_LOAD:
         lacks.append(f"{LOAD} (run_config.load_pattern)")

@@ -13,7 +13,7 @@ from harness.imports.source import Source, wrong
 from harness.imports.taken import Taken, as_name
 from harness.model import LoadPoint
 from harness.model.imported import SERVER
-from harness.records.layout import UNKNOWN
+from harness.records.layout import UNKNOWN, Outcome
 from harness.store.confined import fitting
 
 _MANY = 6  # figures: a test of llama-bench has four
@@ -98,9 +98,12 @@ def check(parts: Sequence[Part], names: Sequence[str]) -> None:
 
 
 def _evidence(part: Part) -> object:
-    """What two measurements never share: times of requests, or many figures. Of few, equal ones may."""
-    rows, figures = part.taken.records.requests, tuple(part.taken.reported.items())
-    if not len(rows) and len(figures) < _MANY:
+    """What two measurements never share: times of answers, or many figures. Of few, equal ones may, and
+    where nothing was answered all are 0.
+    """
+    rows = part.taken.records.requests
+    figures = tuple(figure for figure in part.taken.reported.items() if figure[1])
+    if not np.any(rows["outcome"] == Outcome.OK) and len(figures) < _MANY:
         return id(part)
     return hashlib.sha256(rows.tobytes()).digest(), figures
 

@@ -94,7 +94,7 @@ def read(document: Document) -> Iterator[Taken]:
     most = _limit(stated.concurrency) if stated else None
     rate = _limit(stated.rate_qps) if stated else None
     cap = int(most) if most else None
-    load = serving.load(rate, cap, None, None)
+    load = serving.load(rate, cap)
     lacks = [REQUESTS, LOAD] if load == UNKNOWN_LOAD else [REQUESTS]
     peer = _PEERS.get(tool, tool)
     meant = (

@@ -1,7 +1,7 @@
 """The common format of vLLM's and SGLang's benchmark files: parallel arrays in seconds, figures in ms."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -19,8 +19,6 @@ from harness.records.layout import Outcome
 Number = int | float
 MEASURES = {"TTFT": "ttft_ms", "ITL": "itl_ms", "TPOT": "tpot_ms", "E2E": "e2e_ms",
             "output": "output_tokens_per_s", "requests": "requests_per_s"}  # fmt: skip
-
-
 _LIST = re.compile(rb"\[[^\[\]]*\]")  # inside the outer one: they hold numbers alone
 
 
@@ -38,11 +36,25 @@ class Arrays(msgspec.Struct):
     itls: msgspec.Raw = msgspec.Raw(b"[]")
     errors: list[str | None] = []
 
+    def outcome(self, index: int) -> tuple[Outcome, str]:
+        """How a request ended, and what the tool wrote of its failure."""
+        if index < len(self.errors) and (error := self.errors[index]):
+            return Outcome.HTTP_ERROR, error
+        answered = self.ttfts[index] > 0 or self.output_lens[index]
+        return (Outcome.OK if answered else Outcome.EMPTY), ""
 
-def gaps(raw: msgspec.Raw, count: int, where: str) -> Iterator[NDArray[np.float64]]:
-    """One array per request, read one by one. Raises SpecError for fewer or more than `count`."""
-    found = 0
-    for match in _LIST.finditer(memoryview(raw), 1):
+
+def gaps(file: Arrays, names: Sequence[str], where: str) -> Iterator[NDArray[np.float64]]:
+    """The gaps of each request, read one by one.
+
+    Raises SpecError if they and the arrays of these names are not of the same requests.
+    """
+    sizes = {name: len(getattr(file, name)) for name in names}
+    if len(set(sizes.values())) > 1:
+        shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise wrong(f"its arrays are not of the same requests: {shown}", where)
+    count, found = len(file.ttfts), 0
+    for match in _LIST.finditer(memoryview(file.itls), 1):
         found += 1
         if found > count:
             break
@@ -54,16 +66,12 @@ def gaps(raw: msgspec.Raw, count: int, where: str) -> Iterator[NDArray[np.float6
         raise wrong(f"itls: of {'more' if found > count else found} requests, and there are {count}", where)
 
 
-def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
-    """Raises SpecError if the arrays are not of the same requests."""
-    if len(set(arrays.values())) > 1:
-        sizes = ", ".join(f"{name} {size}" for name, size in arrays.items())
-        raise wrong(f"its arrays are not of the same requests: {sizes}", where)
-    return next(iter(arrays.values()))
-
-
 def load(
-    rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int | None
+    rate: Number | str | None,
+    most: int | None,
+    *,
+    requests: int | None = None,
+    burstiness: Number | None = None,
 ) -> Load:
     """The load. Without a rate and a limit all `requests` are sent at once; None: then it is not known."""
     per_second, shape = plain(rate), plain(burstiness)
@@ -85,23 +93,29 @@ def began_unix_ns(date: str, duration_s: float) -> int | None:
     return int((ended.timestamp() - duration_s) * 1e9)
 
 
-def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[str, float]:
-    """What the tool computed itself, at its place in a cell. `names`: by metric, the keys of the file."""
+def figures(document: Document, tool: str, names: Mapping[str, str]) -> dict[str, float]:
+    """What the tool computed itself, at its place in a cell. `names`: by metric, the keys of the file.
+
+    Raises SpecError for what is no amount.
+    """
+    raw_values = document.read_as(dict[str, msgspec.Raw], tool).items()
+    small = {key: raw for key, raw in raw_values if len(memoryview(raw)) < 1000}  # no arrays of requests
+    values = {key: document.part(raw).read_as(object, tool) for key, raw in small.items()}
     found: dict[str, float] = {}
     for metric, name in names.items():
         for statistic in STATISTICS:
-            value = plain(document.get(f"{statistic}_{name}_ms"))
-            value = plain(document.get(f"{as_median(statistic)}_{name}_ms")) if value is None else value
+            value = plain(values.get(f"{statistic}_{name}_ms"))
+            value = plain(values.get(f"{as_median(statistic)}_{name}_ms")) if value is None else value
             if value is not None:
                 found[f"{metric}.{statistic}"] = value
     rates = {"request_throughput": "requests_per_s", "output_throughput": "output_tokens_per_s"}
     for key, metric in rates.items():
-        if (rate := plain(document.get(key))) is not None:
+        if (rate := plain(values.get(key))) is not None:
             found[metric] = rate
-    total, seconds = plain(document.get("total_input_tokens")), plain(document.get("duration"))
+    total, seconds = plain(values.get("total_input_tokens")), plain(values.get("duration"))
     if total is not None and seconds:
         found["input_tokens_per_s"] = total / seconds
-    return found
+    return {path: finite(value, path, document.where) for path, value in found.items()}
 
 
 def check_duration(file: Arrays, stated: Mapping[str, float], where: str) -> None:
@@ -112,31 +126,11 @@ def check_duration(file: Arrays, stated: Mapping[str, float], where: str) -> Non
     agree("request_throughput", stated.get("requests_per_s"), rate, where, "its count and duration give")
 
 
-def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
-    return {path: finite(value, path, where) for path, value in found.items()}
-
-
 def definitions(
-    tool: str, metrics: Mapping[str, float] | None = None, placed: Mapping[str, str] = MEASURES
+    tool: str, metrics: Mapping[str, float], placed: Mapping[str, str] = MEASURES
 ) -> dict[str, str]:
-    """The meaning of the tool's own figures, for `metrics` or for all.
-
-    `placed`: measures that are another metric here.
-    """
+    """The meaning of the tool's own figures. `placed`: measures that are another metric here."""
     named, places = tool_named(tool), {**MEASURES, **placed}
     meant = {places[measure]: f"{named.title}: {why}" for measure, why in named.why.items()}
-    kept = None if metrics is None else {path.partition(".")[0] for path in metrics}
-    return {metric: words for metric, words in meant.items() if kept is None or metric in kept}
-
-
-def outcome(error: str | None, tokens: int | None, ttft: float) -> Outcome:
-    if error:
-        return Outcome.HTTP_ERROR
-    return Outcome.OK if ttft > 0 or tokens else Outcome.EMPTY
-
-
-def raw_keys(document: Document, tool: str) -> dict[str, object]:
-    """The values of a document of figures, without arrays of requests."""
-    kinds = document.read_as(dict[str, msgspec.Raw], tool)
-    small = {key: raw for key, raw in kinds.items() if len(memoryview(raw)) < 1000}
-    return {key: document.part(raw).read_as(object, tool) for key, raw in small.items()}
+    kept = {path.partition(".")[0] for path in metrics}
+    return {metric: words for metric, words in meant.items() if metric in kept}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from harness.imports import serving
 from harness.imports.source import Document
-from harness.imports.taken import TEXTS, VERSION, Answer, Rows, Taken, agree, figures_of, mean
+from harness.imports.taken import SENT, TEXTS, VERSION, Answer, Rows, Taken, agree, figures_of, mean
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
@@ -26,7 +26,7 @@ class _File(serving.Arrays):
 def read(document: Document) -> Iterator[Taken]:
     """Requests have no send times: latencies are computed again, rates are the tool's."""
     file, where = document.read_as(_File, TOOL), document.where
-    stated = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), where)
+    stated = serving.figures(document, TOOL, NAMES)
     serving.check_duration(file, stated, where)
     info = file.server_info if isinstance(file.server_info, dict) else {}
     count = len(file.ttfts) or file.completed
@@ -39,7 +39,7 @@ def read(document: Document) -> Iterator[Taken]:
         version=None,
         level="answers" if detailed else "summary",
         took=f"latencies of {counted(count, 'request')}" if detailed else figures_of(count),
-        load=serving.load(file.request_rate, file.max_concurrency, None, count),
+        load=serving.load(file.request_rate, file.max_concurrency, requests=count),
         cap=file.max_concurrency,
         records=rows.records(),
         model=name if isinstance(name, str) else None,
@@ -47,7 +47,7 @@ def read(document: Document) -> Iterator[Taken]:
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(
             VERSION,
-            "when each request was sent" if detailed else "requests (run with --output-details)",
+            SENT if detailed else "requests (run with --output-details)",
             *((TEXTS, "connecting, which is inside TTFT") if detailed else ()),
         ),
         definitions=serving.definitions("sglang", rates if detailed else stated),
@@ -57,15 +57,12 @@ def read(document: Document) -> Iterator[Taken]:
 
 
 def _rows(file: _File, where: str) -> Rows:
-    names = ("input_lens", "output_lens", "ttfts")
-    count = serving.equal_lengths({name: len(getattr(file, name)) for name in names}, where)
     rows, ttfts_ms = Rows(where), []
-    for index, gaps in enumerate(serving.gaps(file.itls, count, where)):
+    for index, gaps in enumerate(serving.gaps(file, ("input_lens", "output_lens", "ttfts"), where)):
         tokens, ttft = file.output_lens[index], float(file.ttfts[index])
-        error = file.errors[index] if index < len(file.errors) else None
-        result = serving.outcome(error, tokens, ttft)
+        result, error = file.outcome(index)
         if result is not Outcome.OK:
-            rows.add(Answer(sent_s=0.0, outcome=result, error=error or ""))
+            rows.add(Answer(sent_s=0.0, outcome=result, error=error))
             continue
         ttfts_ms.append(ttft * 1e3)
         first_tokens = 0

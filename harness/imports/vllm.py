@@ -50,13 +50,16 @@ class _File(serving.Arrays):
 
 def read(document: Document) -> Iterator[Taken]:
     file = document.read_as(_File, TOOL)
-    stated = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
+    stated = serving.figures(document, TOOL, NAMES)
     if file.ramp_up_strategy is not None:
         hint = "a rate and a concurrency that stay the same are read"
         what = f"a ramp of rates ('{file.ramp_up_strategy}'), which is not read"
         raise wrong(what, document.where, hint=hint)
     load = serving.load(
-        file.request_rate, file.max_concurrency, file.burstiness, file.completed + file.failures
+        file.request_rate,
+        file.max_concurrency,
+        requests=file.completed + file.failures,
+        burstiness=file.burstiness,
     )
     serving.check_duration(file, stated, document.where)
     peer = _peer(document, file)
@@ -130,19 +133,17 @@ def _empty(chunks: int, tokens: int | None, peer: str | None) -> tuple[int, int]
 def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> Taken:
     where = document.where
     names = ("input_lens", "output_lens", "ttfts", "start_times")
-    count = serving.equal_lengths({name: len(getattr(file, name)) for name in names}, where)
     rows, doubtful, moved = Rows(where), 0, 0
     ttfts_ms: list[float] = []
     total_gap, gap_count = 0.0, 0
-    for index, gaps in enumerate(serving.gaps(file.itls, count, where)):
+    for index, gaps in enumerate(serving.gaps(file, names, where)):
         tokens, ttft = file.output_lens[index], float(file.ttfts[index])
-        error = file.errors[index] if index < len(file.errors) else None
-        result = serving.outcome(error, tokens, ttft)
+        result, error = file.outcome(index)
         sent = float(file.start_times[index])
         if result is not Outcome.OK:
             took = float(file.latencies[index]) if index < len(file.latencies) else 0.0
             end = sent + took if took > 0 else None
-            rows.add(Answer(sent_s=sent, end_s=end, outcome=result, error=error or ""))
+            rows.add(Answer(sent_s=sent, end_s=end, outcome=result, error=error))
             continue
         ttfts_ms.append(ttft * 1e3)
         total_gap, gap_count = total_gap + float(gaps.sum()), gap_count + len(gaps)
@@ -177,14 +178,14 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
         tool=TOOL,
         version=None,
         level="records",
-        took=f"{counted(count, 'request')}: send, first chunk, gaps, tokens",
+        took=f"{counted(len(rows), 'request')}: send, first chunk, gaps, tokens",
         load=load,
         cap=file.max_concurrency,
         settings=_server(document.path),
         records=rows.records(load.slots),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
-        planned=count,
+        planned=len(rows),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
         lacks=tuple(lacks),
         definitions=dict.fromkeys(sorted(in_doubt), f"{TOOL}: {_FIRST_CHUNK}"),
