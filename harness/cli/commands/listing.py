@@ -300,24 +300,11 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 
 def _columns(rows: Sequence[Row], width: int) -> str:
-    """Fits `width` where whole words allow it: wide columns are wrapped, sentences stand below.
-
-    Where whole words need more, the widest columns stand below too, but never the first.
-    """
+    """Fits `width` where whole words allow it: wide columns are wrapped, sentences stand below."""
     if not rows:
         return ""
-    texts = {name: [name, *(str(row[name]) for row in rows)] for name in rows[0]}
-    widths = {name: max(map(len, column)) for name, column in texts.items()}
-    least = {name: max(NARROWEST, *map(len, " ".join(column).split())) for name, column in texts.items()}
-    columns = dict(widths)
-    first, *others = widths
-    long = [name for name in others if widths[name] > LONGEST_CELL]
-    if any(_fitted(widths, least, width)[name] < NARROWEST_SENTENCE for name in long):
-        columns = {name: widths[name] for name in widths if name not in long}
-    while len(columns) > 1 and _over(_fitted(columns, least, width), width) > 0:
-        del columns[max((name for name in columns if name != first), key=lambda name: widths[name])]
-    fitted = _fitted(columns, least, width)
-    sentences = [name for name in widths if name not in fitted]
+    fitted = _next_to_each_other(rows, width)
+    sentences = [name for name in rows[0] if name not in fitted]
     lines = ["  ".join(f"{name:<{fitted[name]}}" for name in fitted).rstrip()]
     for row in rows:
         parts = [_wrapped(str(row[name]), fitted[name]) for name in fitted]
@@ -328,6 +315,25 @@ def _columns(rows: Sequence[Row], width: int) -> str:
             text = str(row[name]) if len(sentences) == 1 else f"{name}: {row[name]}"
             lines += [f"    {line}" for line in _wrapped(text, width - 4)]
     return "\n".join(lines)
+
+
+def _next_to_each_other(rows: Sequence[Row], width: int) -> dict[str, int]:
+    """Widths of the columns that stand next to each other. All others stand below.
+
+    Long sentences stand below, and where whole words need more than `width`, the widest columns. The first
+    column never does.
+    """
+    texts = {name: [name, *(str(row[name]) for row in rows)] for name in rows[0]}
+    widths = {name: max(map(len, column)) for name, column in texts.items()}
+    least = {name: max(NARROWEST, *map(len, " ".join(column).split())) for name, column in texts.items()}
+    columns = dict(widths)
+    first, *others = widths
+    long = [name for name in others if widths[name] > LONGEST_CELL]
+    if any(_fitted(widths, least, width)[name] < NARROWEST_SENTENCE for name in long):
+        columns = {name: widths[name] for name in widths if name not in long}
+    while len(columns) > 1 and _over(_fitted(columns, least, width), width) > 0:
+        del columns[max((name for name in columns if name != first), key=lambda name: widths[name])]
+    return _fitted(columns, least, width)
 
 
 def _fitted(natural: Mapping[str, int], least: Mapping[str, int], width: int) -> dict[str, int]:
