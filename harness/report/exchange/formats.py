@@ -46,22 +46,9 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
     began = datetime.fromtimestamp(cell.started_unix_ns / 1e9, UTC)
     spent_s = cell.makespan_s or cell.window_s
     ours = _ours(summary, cell, placed, measured_with)
-    lengths: dict[str, Any] = {}
+    input_length = None
     if known.get("requests_per_s") and "input_tokens_per_s" in known:
-        mean = known["input_tokens_per_s"] / known["requests_per_s"]
-        lengths["input_length"] = {"units": "count", "mean": mean}
-    load = {
-        "metadata": {},
-        "standardized": {
-            "tool": ours["tool"],
-            "tool_version": ours["tool_version"] or _NOT_KNOWN,
-            "source": "unknown",
-            "input_seq_len": {"distribution": "other", "value": lengths["input_length"]["mean"]},
-            **({"concurrency": cell.load.slots} if cell.load.slots else {}),
-            **({"rate_qps": float(cell.load.value)} if cell.load.kind == "rate" else {}),
-        },
-        "native": {},
-    } if lengths else None  # fmt: skip
+        input_length = known["input_tokens_per_s"] / known["requests_per_s"]
     return {
         "version": "0.2.1",
         "run": {
@@ -79,7 +66,7 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
                 _component(cell.label, cell.backend, cell.engine_version, {"model": ours["model"]}),
                 _component(KEY, KEY, ours["version"], {"cell": ours}),
             ],
-            **({"load": load} if load else {}),
+            **({"load": _load(cell, ours, input_length)} if input_length is not None else {}),
         },
         "results": {
             "request_performance": {
@@ -87,7 +74,8 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
                     **({"requests": {
                         "total": issued(cell),
                         "failures": cell.requests.failed if knows(cell, "outcomes") else None,
-                        **lengths,
+                        **({"input_length": {"units": "count", "mean": input_length}}
+                           if input_length is not None else {}),
                     }} if knows(cell, "answers") else {}),
                     "latency": {
                         REPORT_LATENCIES[metric]: {"units": units.get(metric, "ms/token"), **found}
@@ -104,6 +92,21 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
             }
         },
     }  # fmt: skip
+
+
+def _load(cell: CellResult, ours: Mapping[str, Any], input_length: float) -> Document:
+    return {
+        "metadata": {},
+        "standardized": {
+            "tool": ours["tool"],
+            "tool_version": ours["tool_version"] or _NOT_KNOWN,
+            "source": "unknown",
+            "input_seq_len": {"distribution": "other", "value": input_length},
+            **({"concurrency": cell.load.slots} if cell.load.slots else {}),
+            **({"rate_qps": float(cell.load.value)} if cell.load.kind == "rate" else {}),
+        },
+        "native": {},
+    }
 
 
 def _component(label: str, tool: str, version: str | None, more: Mapping[str, Any]) -> Document:
