@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -26,6 +27,20 @@ def read_recorded(path: Path) -> Trace:
     """Reads the first cell of a run folder, or the folder of a cell. Raises SpecError for others."""
     run, cell = _cell(path)
     records, facts = run.read_cell(cell)
+    trace = _read(run, cell, records, facts)
+    had = {
+        "images": facts.workload.images,
+        "LoRA adapters": facts.workload.adapters,
+        "constraints": facts.request.shapes,
+        "tools": facts.request.tools,
+    }
+    if without := ", ".join(what for what, known in had.items() if known):
+        remark = f"requests as their text alone, without the {without} of the run"
+        trace = replace(trace, remarks={**trace.remarks, remark: len(trace)})
+    return trace
+
+
+def _read(run: RunFolder, cell: str, records: Records, facts: CellFacts) -> Trace:
     requested = run.read_requested(facts)
     if requested is not None and requested.has_calls():
         return _as_sessions(run, cell, records.requests, requested)

@@ -342,6 +342,15 @@ def test_a_recorded_run_whose_warm_up_failed_is_replayed(tmp_path):
     assert (trace.input_tokens.tolist(), trace.skipped) == ([60], {})
 
 
+def test_a_recorded_run_says_what_a_replay_leaves_out(tmp_path):
+    folder = RunFolder.create(tmp_path, "x")
+    cell = facts(workload__images="2 of 64 kB", request={"shapes": ["json_schema"], "tools": True})
+    folder.write_cell(records({"intended": 0, "texts": [1]}), cell)
+    assert read_trace(folder.path).remarks == {
+        "requests as their text alone, without the images, constraints, tools of the run": 1
+    }
+
+
 def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
     folder = RunFolder.create(tmp_path, "x")
     call = Expected("tool_call", {}, "tool_call")
