@@ -147,6 +147,17 @@ def test_tests_of_llama_bench_with_equal_speeds_are_repeats(tmp_path):
     assert made(tmp_path, foreign.write(tmp_path / "r.json", [equal])) == {("server-pp512", "c1"): 2}
 
 
+@pytest.mark.parametrize("make", [foreign.vllm, foreign.vllm_summary])
+def test_two_loads_at_which_every_request_failed_are_not_one(tmp_path, make):
+    """As of a server that is gone: all figures are 0, and requests may be sent at the same times."""
+    of = foreign.answered(make(1, requests=4), 0) | {"failed": 4, "output_throughput": 0.0}
+    of |= {key: 0.0 for key in of if key.startswith(("mean", "median", "p99"))}
+    if "ttfts" in of:
+        of |= {"ttfts": [0.0] * 4, "itls": [[]] * 4, "output_lens": [0] * 4, "errors": ["refused"] * 4}
+    files = [foreign.write(tmp_path / f"{most}.json", of | {"max_concurrency": most}) for most in (4, 8)]
+    assert made(tmp_path, *files) == {("server", "c4"): 1, ("server", "c8"): 1}
+
+
 def test_files_that_name_no_load_meet_at_one_point(tmp_path):
     """However many requests of each were in flight at once."""
     files = [
