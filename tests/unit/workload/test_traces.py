@@ -345,7 +345,7 @@ def test_a_recorded_run_whose_warm_up_failed_is_replayed(tmp_path):
 def test_a_recorded_run_says_what_a_replay_leaves_out(tmp_path):
     folder = RunFolder.create(tmp_path, "x")
     cell = facts(workload__images="2 of 64 kB", request={"shapes": ["json_schema"], "tools": True})
-    folder.write_cell(records({"intended": 0, "texts": [1]}), cell)
+    folder.write_cell(records({"intended": 0, "texts": [1], "prompt": 9}), cell)
     assert read_trace(folder.path).remarks == {
         "requests as their text alone, without the images, constraints, tools of the run": 1
     }
