@@ -3,5 +3,5 @@
 Pure but for one data file.
 """
 
-from harness.claims.catalog import Catalog, Claim, load_book
+from harness.claims.catalog import Catalog, Claim, load_catalog
 from harness.claims.judge import judge

@@ -94,15 +94,15 @@ class Catalog:
 
 
 @cache
-def load_book() -> Catalog:
+def load_catalog() -> Catalog:
     text = (resources.files(__package__) / FILE).read_text(encoding="utf-8")
-    return read_book(tomllib.loads(text), FILE)
+    return read_catalog(tomllib.loads(text), FILE)
 
 
-def read_book(table: Mapping[str, object], where: str) -> Catalog:
+def read_catalog(table: Mapping[str, object], where: str) -> Catalog:
     """Raises SpecError for what no claim can be."""
-    book = build(Catalog, table, f"{where}:")
-    for claim in book.claims:
+    catalog = build(Catalog, table, f"{where}:")
+    for claim in catalog.claims:
         given = [kind for kind in KINDS if getattr(claim, kind) is not None]
         if len(given) != 1:
             raise SpecError(f"needs one of {', '.join(KINDS)}, not {given}", where=f"{where}:{claim.id}")
@@ -110,6 +110,6 @@ def read_book(table: Mapping[str, object], where: str) -> Catalog:
             raise SpecError(f"{claim.measure} is not a known measure", where=f"{where}:{claim.id}")
         if claim.hardware is not None and claim.hardware not in HARDWARE:
             raise SpecError(f"unknown hardware '{claim.hardware}'", where=f"{where}:{claim.id}")
-        if claim.source not in book.sources:
+        if claim.source not in catalog.sources:
             raise SpecError(f"source {claim.source} is not listed", where=f"{where}:{claim.id}")
-    return book
+    return catalog

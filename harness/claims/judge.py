@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from harness.claims.catalog import Catalog, Claim
-from harness.claims.run_context import RunContext, Triple, place_of
+from harness.claims.run_context import RunContext, Triple, context_of
 from harness.model import (
     ClaimFinding,
     ClaimResult,
@@ -23,16 +23,16 @@ from harness.model import (
 OPEN: ClaimVerdict = "not decidable here"
 
 
-def judge(summary: Summary, manifest: Manifest, book: Catalog) -> list[ClaimResult]:
+def judge(summary: Summary, manifest: Manifest, catalog: Catalog) -> list[ClaimResult]:
     """The `claims` of summary.json; `summary` needs its cells, estimates and comparison.
 
     Simulated engines reproduce nothing and are not looked at.
     """
-    context = place_of(summary, manifest, book)
-    return [entry for claim in book.claims if (entry := _entry(claim, context, book))]
+    context = context_of(summary, manifest, catalog)
+    return [entry for claim in catalog.claims if (entry := _entry(claim, context, catalog))]
 
 
-def _entry(claim: Claim, context: RunContext, book: Catalog) -> ClaimResult | None:
+def _entry(claim: Claim, context: RunContext, catalog: Catalog) -> ClaimResult | None:
     """None where the run is not about it."""
     if claim.needs is not None or claim.measure is None or not context.is_about(claim):
         return None
@@ -41,7 +41,7 @@ def _entry(claim: Claim, context: RunContext, book: Catalog) -> ClaimResult | No
         return None
     elsewhere = context.elsewhere(claim)
     verdict, why = (OPEN, elsewhere) if elsewhere else _together(findings)
-    source, unstated = book.sources[claim.source], context.unstated(claim)
+    source, unstated = catalog.sources[claim.source], context.unstated(claim)
     return ClaimResult(
         id=claim.id,
         says=claim.says,
@@ -55,7 +55,7 @@ def _entry(claim: Claim, context: RunContext, book: Catalog) -> ClaimResult | No
         stated_under=context.stated_under(claim),
         differs=(*(unstated_words(*conflict) for conflict in unstated.items()), *context.others(claim)),
         unstated=unstated,
-        conflicts=tuple(f"{conflict.topic} ({conflict.says})" for conflict in book.conflicts_of(claim.id)),
+        conflicts=tuple(f"{conflict.topic} ({conflict.says})" for conflict in catalog.conflicts_of(claim.id)),
     )
 
 

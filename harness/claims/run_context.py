@@ -141,11 +141,10 @@ def _is_of_size(model: str, size: str) -> bool:
     return bool(re.search(rf"(?<![0-9a-z.]){re.escape(size.lower())}(?![0-9a-z])", model.lower()))
 
 
-def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:
+def context_of(summary: Summary, manifest: Manifest, catalog: Catalog) -> RunContext:
     cells = [cell for cell in summary.cells if not cell.simulated]
     host, model = manifest.host or HostFacts(), summary.model
     apple = ["Apple silicon"] if host.system == "Darwin" else []
-    scenario = summary.scenario
     labels = {cell.label: cell for cell in reversed(cells)}
     return RunContext(
         labels=labels,
@@ -159,8 +158,8 @@ def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:
             (finding.a, finding.b, finding.load, finding.metric): finding for finding in summary.comparison
         },
         loads=sorted({cell.point for cell in cells}),
-        scenario=scenario,
-        kinds=frozenset(book.workloads.get(scenario, ())),
+        scenario=summary.scenario,
+        kinds=frozenset(catalog.workloads.get(summary.scenario, ())),
         model=model.title or model.name if model else "",
         gpus=", ".join(dict.fromkeys([*(host.gpus or ()), *apple])),
         unseen=frozenset(label for label in labels if _is_elsewhere(manifest, label)),

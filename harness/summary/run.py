@@ -92,7 +92,7 @@ def summarise_run(
         warnings=(*_warnings(manifest, cells), *agreement.warnings(extras.agreement)),
         claims=(),
     )
-    return replace(summary, claims=tuple(claims.judge(summary, manifest, claims.load_book())))
+    return replace(summary, claims=tuple(claims.judge(summary, manifest, claims.load_catalog())))
 
 
 def look_of(

@@ -96,7 +96,7 @@ def by_length(count_tokens):
 
 
 def _serve():
-    from harness.claims import load_book
+    from harness.claims import load_catalog
     from harness.cli.flags.parsers import COMMANDS
     from harness.client.client import Client
     from harness.conditions.settings import classified
@@ -113,7 +113,7 @@ def _serve():
         import_module(module)
     # Once for all: the certificates of the system, the catalogue of claims, the table of settings, sentences.
     Client("http://nowhere").close()
-    load_book()
+    load_catalog()
     classified("flag", "", "")
     TextMaker(None)
     speak.Server.count_tokens = by_length(speak.Server.count_tokens)

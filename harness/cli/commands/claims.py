@@ -21,17 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.claims import load_book
+    from harness.claims import load_catalog
     from harness.cli.display.output import page_width
 
     width = page_width()
-    book = load_book()
-    known = {name.partition("@")[0] for claim in book.claims for name in claim.systems}
+    catalog = load_catalog()
+    known = {name.partition("@")[0] for claim in catalog.claims for name in claim.systems}
     if arguments.system and arguments.system not in known:
         raise SpecError(f"no claim is about '{arguments.system}'", hint=f"known: {', '.join(sorted(known))}")
-    chosen = [claim for claim in book.claims if _is_about(claim, arguments.system)]
+    chosen = [claim for claim in catalog.claims if _is_about(claim, arguments.system)]
     if arguments.run is None:
-        _list(book, chosen, width, as_json=arguments.json)
+        _list(catalog, chosen, width, as_json=arguments.json)
     else:
         _held_against(arguments, {claim.id for claim in chosen}, width)
     return ExitCode.OK
@@ -55,7 +55,7 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
     print(json.dumps(as_json(entries), indent=1) if arguments.json else terminal(entries, width), end="")
 
 
-def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
+def _list(catalog: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
     from harness.model.lines import wrap
     from harness.model.numbers import counted
     from harness.report.text.claims import by_version
@@ -63,7 +63,7 @@ def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) 
     if as_json:
         print(json.dumps([_plain(claim) for claim in chosen], indent=1))
         return
-    for key, source in book.sources.items():
+    for key, source in catalog.sources.items():
         mine = [claim for claim in chosen if claim.source == key]
         if not mine:
             continue
@@ -77,7 +77,7 @@ def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) 
     statements = {claim.id.rstrip("bcd") for claim in chosen}
     decidable = {claim.id.rstrip("bcd") for claim in chosen if claim.needs is None}
     ids = {claim.id for claim in chosen}
-    conflicts = sum(not ids.isdisjoint(conflict.claims) for conflict in book.conflict)
+    conflicts = sum(not ids.isdisjoint(conflict.claims) for conflict in catalog.conflict)
     print(f"{counted(len(statements), 'claim')}, decidable by a run: {len(decidable)}")
     print(f"{counted(conflicts, 'matter')} in which the sources contradict each other")
     for line in by_version((claim.measure for claim in chosen if claim.measure), width):

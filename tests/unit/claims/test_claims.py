@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from harness.claims import judge, load_book
-from harness.claims.catalog import read_book
+from harness.claims import judge, load_catalog
+from harness.claims.catalog import read_catalog
 from harness.errors import SpecError
 from harness.host import paths
 from harness.model import CellResult, Estimate, Manifest, PairVerdict, Summary
@@ -28,7 +28,7 @@ def book(*claims, conflict=()):
         "workloads": {"shared-prefix": ["prefix", "chat"]},
         "conflict": list(conflict),
     }
-    return read_book(table, "test")
+    return read_catalog(table, "test")
 
 
 def cell(label, value=1, **changes):
@@ -357,7 +357,7 @@ def test_a_claim_that_cannot_be_is_refused(claim, complaint):
 
 
 def test_the_shipped_list():
-    shipped = load_book()
+    shipped = load_catalog()
     known = {claim.id for claim in shipped.claims}
     assert len(known) == len(shipped.claims)
     page = (Path(__file__).parents[3] / "docs" / "claims.md").read_text(encoding="utf-8")
@@ -380,7 +380,7 @@ def test_the_shipped_list():
 
 def test_variants_that_claims_name_are_there_to_be_run():
     known = paths.definitions("backends")
-    for claim in load_book().claims:
+    for claim in load_catalog().claims:
         for system in claim.systems:
             name, _, variant = system.partition("@")
             assert name not in known or not variant or variant in load_backend(name).variants, claim.id
@@ -388,7 +388,7 @@ def test_variants_that_claims_name_are_there_to_be_run():
 
 def test_every_scenario_is_of_a_kind_of_work():
     """Those whose requests come from elsewhere are of no kind that could be told ahead."""
-    kinds = load_book().workloads
+    kinds = load_catalog().workloads
     assert set(paths.definitions("workloads")) - set(kinds) <= {
         *("prompt-file", "trace", "cold-start"),
         *("embed-documents", "embed-queries", "rerank-top-100"),  # no claim is about vectors or scores

@@ -3,7 +3,7 @@
 import json
 import re
 
-from harness.claims import load_book
+from harness.claims import load_catalog
 from harness.cli.main import main
 from harness.errors import ExitCode
 
@@ -26,7 +26,7 @@ def test_the_counts_at_the_end_are_those_of_the_list(capsys, monkeypatch):
     text = listed(capsys, "--system", "sglang")
     lines = text.splitlines()
     assert f"{len(statements)} claims, decidable by a run: {len(decidable)}" in lines
-    ids, conflicts = {row["id"] for row in rows}, load_book().conflict
+    ids, conflicts = {row["id"] for row in rows}, load_catalog().conflict
     about = [conflict for conflict in conflicts if ids & set(conflict.claims)]
     assert 1 < len(about) < len(conflicts)
     assert f"{len(about)} matters in which the sources contradict each other" in lines
