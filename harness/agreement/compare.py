@@ -48,9 +48,9 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
     couples = list(combinations(asked, 2))
     pairs = []
     for a, b in couples:
-        answers, two = asked[a].unloaded.answers, asked[b].unloaded.answers
-        against = _disagreement(_discord(questions, answers, two), (by_load[a], by_load[b]), len(couples))
-        pairs.append(replace(_pair(questions, (a, answers), (b, two)), disagreement=against))
+        of_a, of_b = asked[a].unloaded.answers, asked[b].unloaded.answers
+        against = _disagreement(_discord(questions, of_a, of_b), (by_load[a], by_load[b]), len(couples))
+        pairs.append(replace(_pair(questions, (a, of_a), (b, of_b)), disagreement=against))
     backends = {label: _backend(questions, stored) for label, stored in asked.items()}
     return Agreement(
         questions=len(questions),
@@ -75,8 +75,11 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
         if compared.a == compared.b and compared.verdict == "loses"
     }
     for label, backend in agreement.backends.items():
-        if backend.unloaded.faults["failed"] == backend.unloaded.asked:
-            yield notices.AGREEMENT_MISSING.warning(f"{label}: no question was answered", backend=label)
+        if not backend.unloaded.right:
+            faults, none = backend.unloaded.faults, "no question was answered"
+            some = faults["failed"] + faults["empty"] < backend.unloaded.asked
+            text = f"{none} correctly, so no loss can show" if some else none
+            yield notices.AGREEMENT_MISSING.warning(f"{label}: {text}", backend=label)
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
         if harmed or label in lost:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
@@ -128,14 +131,14 @@ def _condition(questions: Sequence[Question], stored: AskedCondition) -> Conditi
 
 
 def _pair(
-    questions: Sequence[Question], left: tuple[str, Answers], two: tuple[str, Answers]
+    questions: Sequence[Question], first: tuple[str, Answers], second: tuple[str, Answers]
 ) -> PairAgreement:
     """Compares the unloaded answers to the questions that both answered."""
-    (a, of_a), (b, of_b) = left, two
+    (a, of_a), (b, of_b) = first, second
     both = [q for q in questions if q.id in of_a and q.id in of_b]
     verdicts = Counter((right(q, of_a[q.id]), right(q, of_b[q.id])) for q in both)
     counts = [(of_a[q.id].prompt_tokens, of_b[q.id].prompt_tokens) for q in both]
-    tokens = [(first, second) for first, second in counts if first is not None and second is not None]
+    tokens = [(mine, other) for mine, other in counts if mine is not None and other is not None]
     different = tuple(q.id for q in both if not _same_text(of_a[q.id], of_b[q.id]))
     only_a, only_b = verdicts[True, False], verdicts[False, True]
     return PairAgreement(
@@ -149,8 +152,8 @@ def _pair(
         both_wrong=verdicts[False, False],
         p_value=mcnemar(only_a, only_b) if only_a + only_b else None,
         prompt_tokens_compared=len(tokens),
-        prompt_tokens_equal=sum(first == second for first, second in tokens),
-        prompt_tokens_difference=median(second - first for first, second in tokens) if tokens else None,
+        prompt_tokens_equal=sum(mine == other for mine, other in tokens),
+        prompt_tokens_difference=median(other - mine for mine, other in tokens) if tokens else None,
         different=different,
     )
 

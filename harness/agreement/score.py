@@ -14,7 +14,7 @@ from harness.model import StoredAnswer
 
 # What an answer can become under load, the worst first.
 Change = Literal["failed", "empty", "truncated", "garbled", "repeated", "reworded", "same"]
-CHANGES: tuple[Change, ...] = ("failed", "empty", "truncated", "garbled", "repeated", "reworded", "same")
+CHANGES: tuple[Change, ...] = get_args(Change)
 Fault = Literal["failed", "empty", "garbled", "repeated"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 

@@ -43,8 +43,8 @@ def compare_values(asked: Mapping[str, StoredValues]) -> ValuesAgreement:
     )
 
 
-def _pair(first: tuple[str, Values], two: tuple[str, Values], gives: str, limit: float) -> ValuesPair:
-    (a, of_a), (b, of_b) = first, two
+def _pair(first: tuple[str, Values], second: tuple[str, Values], gives: str, limit: float) -> ValuesPair:
+    (a, of_a), (b, of_b) = first, second
     both = [name for name in of_a if name in of_b]
     measure = cosine if gives == "vectors" else rank_correlation
     found = [value for name in both if (value := measure(of_a[name], of_b[name])) is not None]

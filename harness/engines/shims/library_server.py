@@ -197,6 +197,7 @@ def whole(status: int, document: object) -> bytes:
     return head.encode() + body
 
 
+_NO_ROUTE = whole(404, {"error": "no route"})
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -227,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/v1/models": {"object": "list", "data": [{"id": self.server.model, "object": "model"}]},
         }
         known = self.path in found
-        self.connection.sendall(whole(200, found[self.path]) if known else whole(404, {"error": "no route"}))
+        self.connection.sendall(whole(200, found[self.path]) if known else _NO_ROUTE)
 
     def do_POST(self) -> None:
         length = int(self.headers["content-length"] or 0)
@@ -247,7 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _transcribe(self, fields: dict[str, bytes]) -> None:
         transcribe = getattr(self.server.library, "transcribe", None)
         if transcribe is None:
-            self.connection.sendall(whole(404, {"error": "no route"}))
+            self.connection.sendall(_NO_ROUTE)
             return
         if fields.get("response_format", b"json") != b"json" or fields.get("stream", b"false") != b"false":
             raise RefusedError("only whole answers with response_format json")
@@ -257,14 +258,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: dict[str, object]) -> None:
         if not hasattr(self.server.library, "prompt"):
-            self.connection.sendall(whole(404, {"error": "no route"}))
+            self.connection.sendall(_NO_ROUTE)
         elif self.path == "/tokenize":
             tokens = self.server.library.encode(str(body.get("content", "")))
             self.connection.sendall(whole(200, {"tokens": tokens}))
         elif self.path == "/v1/chat/completions":
             self._chat(body)
         else:
-            self.connection.sendall(whole(404, {"error": "no route"}))
+            self.connection.sendall(_NO_ROUTE)
 
     def _chat(self, body: dict[str, object]) -> None:
         if body.get("response_format") or body.get("tools"):

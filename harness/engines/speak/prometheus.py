@@ -134,7 +134,7 @@ def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
         if split:
             for written in [number for labels, number in split if part.items() <= labels.items()] or ["0"]:
                 add(wanted, written)
-    for name, written in _unlabelled(frozenset(plain)).findall(text):
+    for name, written in _unlabelled(frozenset(plain)).findall(text) if plain else ():
         add(name, written)
     return {name: values for name, values in samples.items() if name not in broken}
 
@@ -154,8 +154,6 @@ def _finite(value: float | None) -> float | None:
 
 @functools.lru_cache(maxsize=64)
 def _unlabelled(names: frozenset[str]) -> re.Pattern[str]:
-    if not names:
-        return re.compile(r"(?!)()()")
     choice = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     # After the value: a time in ms or s, and what OpenMetrics calls an exemplar.
     rest = r"(?:[ \t]+[-+.\deE]+)?[ \t]*(?:#.*)?\r?$"

@@ -29,37 +29,37 @@ _UNDERLINE = re.compile(_BEFORE + r"[\s^~]+$")
 
 # Only what every engine words alike, after the engine's own [[server.failures]].
 _CAUSES = (
-    (
+    Failure(
         r"out of memory|OutOfMemory|MemoryError|bad_alloc|Cannot allocate memory|No available memory"
         r"|killed by SIGKILL|killed for lack of memory",
         "it ran out of memory: use a smaller model, or fewer --engine-set max_sequences or context_tokens",
     ),
-    (
+    Failure(
         r"[Aa]ddress already in use|couldn't bind|port is already allocated",
         "its port is taken: stop the other server, or set no port",
     ),
-    (
+    Failure(
         r"failed to load model|error loading model|invalid magic|not a valid model|SafetensorError"
         r"|does not appear to have a file|Can't load the configuration",
         "the weights cannot be read: check the file given with --model, or delete it from the cache",
     ),
-    (
+    Failure(
         r"could not select device driver|nvidia-container-cli",
         "Docker cannot give a GPU to a container: install the NVIDIA Container Toolkit, or use --device cpu",
     ),
-    (
+    Failure(
         r"device kernel image is invalid|no kernel image is available",
         "its build has no kernels for this GPU: use another version of the engine, or a build for this GPU",
     ),
-    (
+    Failure(
         r"error setting rlimit",
         "this Docker may not raise limits: set BENCH_ULIMIT_MEMLOCK to the bytes that `ulimit -l` allows",
     ),
-    (
+    Failure(
         r"error while loading shared libraries|cannot open shared object|ImportError|ModuleNotFoundError",
         "its environment lacks something: bench engines install NAME --force, or another image",
     ),
-    (
+    Failure(
         r"unrecognized arguments|unknown (flag|argument|option)",
         "a flag in its definition is unknown to this version of the engine",
     ),
@@ -129,7 +129,7 @@ def failure(what: str, label: str, log: Log, known: Sequence[Failure] = ()) -> S
     seen = len(raised) == 1 and any(next(iter(raised)) in line for line in last)
     lines = last if seen else [*list(raised)[-_TAIL_ERRORS:], *last]
     shown = "\n".join(f"  | {line}" for line in lines) or "  | (nothing was logged)"
-    causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
     reported = "\n".join((what, *lines))
-    hint = next((text for pattern, text in causes if re.search(pattern, reported)), "read the log")
+    causes = (cause.hint for cause in (*known, *_CAUSES) if re.search(cause.pattern, reported))
+    hint = next(causes, "read the log")
     return SetupError(what, where=label, hint=f"{hint}; log: {log.path}", below=shown)
