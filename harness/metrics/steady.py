@@ -196,6 +196,7 @@ def steady_state_of(cell: CellView) -> SteadyState:
         cell.timed,
         facts.load,
         in_stretches=workload.in_stretches,
+        after_start=facts.after_start,
         cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
         spread_over_ns=facts.client.spread_over_ns,
         kept_ns=cell.thinking_until_ns,
@@ -208,6 +209,7 @@ def steady_state(
     load: Load,
     *,
     in_stretches: bool = False,
+    after_start: bool = False,
     cold_misses: bool = False,
     spread_over_ns: int = 0,
     kept_ns: int = 0,
@@ -218,6 +220,7 @@ def steady_state(
     A cut of its own would leave a cell with other requests than those it is compared with. `ramp_requests`
     says how many measured requests were sent before the steady part, and so how many more of warm-up all
     cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
+    `after_start`: the first requests of a fresh engine are measured, so a slow one is no doubt of one user.
     `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
     `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured
     request that was sent before met a smaller load, however little it shows. `kept_ns`: until then no slot is
@@ -231,7 +234,7 @@ def steady_state(
     counted = chosen | (hang_up & (requests["sent_ns"] != UNKNOWN))
     if not chosen.any():
         return SteadyState(state="unknown", why="no measured request was sent")
-    if untested := _untested(requests, int(counted.sum()), load, in_stretches):
+    if untested := _untested(int(counted.sum()), load, in_stretches=in_stretches, after_start=after_start):
         return SteadyState(state="not tested", why=untested)
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
     most = MOST_BATCHES
@@ -274,14 +277,14 @@ def steady_state(
     )
 
 
-def _untested(requests: Rows, counted: int, load: Load, in_stretches: bool) -> str:
+def _untested(counted: int, load: Load, *, in_stretches: bool, after_start: bool) -> str:
     """A reason why the course of such a cell says nothing of the engine; "" if there is none."""
     profile = known(load.profile)
     if in_stretches or load.kind == "trace" or profile:
         return "the load itself changes over time"
     if load.slots is not None and counted <= load.slots:
         return "all requests are sent at once"
-    if load.slots == 1 and load.start_declared == "together" and (requests["phase"] != Phase.WARMUP).all():
+    if load.slots == 1 and after_start:
         return "the first requests after a start are what is measured"
     return ""
 

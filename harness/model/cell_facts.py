@@ -323,6 +323,9 @@ class CellFacts(Record, frozen=True, kw_only=True):
         dict[str, float | None] | None,
         doc("Times of the engine's start: provide_s, load_s, first_answer_s; null: bench did not start it."),
     ] = None
+    after_start: Annotated[
+        bool, doc("Whether the first requests after a start of the engine were to be measured, and were.")
+    ] = False
     planned: Annotated[int, doc("Requests to be measured, without warm-up.")]
     slo: Annotated[
         dict[str, dict[str, Number]] | None,

@@ -178,8 +178,8 @@ class Run(Lives):
             began_s = time.monotonic()
             workload = self._ready(cell, workloads, engine)
             summary, facts = self._measure(cell, workload, engine)
-            start = facts.cache.method == "restart" or self.prepared.scenario.begins_cold  # for another try
-            while not (self.interrupted or start) and self.again(summary):
+            by_start = facts.after_start or facts.cache.method == "restart"  # another try has one of its own
+            while not (self.interrupted or by_start) and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
             self.took_s[cell] = time.monotonic() - began_s
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):

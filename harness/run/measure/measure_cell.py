@@ -150,6 +150,7 @@ def measure(
 
     Raises SetupError, and KeyboardInterrupt for one that is stopped before its first request.
     """
+    after_start = prepared.scenario.begins_cold and engine.fresh
     cache = bring_about(prepared, cell, workload, engine, window.attempt, window.stop)
     workers = choose_workers(prepared.options.all_workers, cell.load)
     with (
@@ -196,6 +197,7 @@ def measure(
         engine,
         unsent=result.unsent,
         interrupted=result.interrupted,
+        after_start=after_start,
         cache=cache.preparation,
         t0_unix_ns=result.t0_unix_ns,
         t0_monotonic_ns=result.t0_monotonic_ns,

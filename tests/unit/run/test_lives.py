@@ -87,7 +87,8 @@ def test_first_requests_after_a_start_follow_neither_a_probe_nor_another_try(
     run = Run.start(prepare(RunOptions(scenario, "vllm", launch="simulate", repeats=1, out=tmp_path)), UI)
     done = []
     engine = SimpleNamespace(end_as_error=lambda _label: ExitStack())
-    facts = SimpleNamespace(cache=SimpleNamespace(method="reset"), engine_exited=None)
+    first = scenario == "cold-start"
+    facts = SimpleNamespace(cache=SimpleNamespace(method="reset"), engine_exited=None, after_start=first)
     workloads = SimpleNamespace(of=lambda _cell: SimpleNamespace(requests=[]))
     for name, fake in {
         "opened": lambda *_: engine,

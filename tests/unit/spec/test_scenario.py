@@ -213,6 +213,12 @@ def test_a_scenario_that_is_found_by_one_name_and_has_another_is_refused(tmp_pat
     assert load_scenario("rag", {"scenario.name": "longer"}).name == "longer"
 
 
+def test_first_requests_are_measured_after_a_start_alone_and_without_warm_up():
+    assert load_scenario("cold-start").begins_cold
+    assert not load_scenario("cold-start", {"load.warmup_requests": 1}).begins_cold
+    assert not load_scenario("offline-batch", {"load.concurrency": [1]}).begins_cold
+
+
 def test_answers_that_a_prompt_file_would_cut_are_refused():
     """`--output-tokens 400` asked for 256, the most of the scenario, and said nothing."""
     with pytest.raises(SpecError, match=r"output_tokens.*: 400 is more than max_output_tokens, 256") as error:
