@@ -59,14 +59,17 @@ class Row:
         values = [value for cell in self.usable if (value := number_at(cell, path)) is not None]
         return Spread(median(values), min(values), max(values), len(values)) if values else None
 
+    def median(self, path: str) -> float | None:
+        spread = self.spread(path)
+        return spread.median if spread else None
+
     def middle(self, path: str) -> float | None:
         """The figure of the table: the median of the repeats, or that of their pooled requests.
 
         None if neither is known.
         """
-        if spread := self.spread(path):
-            return spread.median
-        return self.pooled[path][1] if path in self.pooled else None
+        found = self.median(path)
+        return self.pooled[path][1] if found is None and path in self.pooled else found
 
     def why_unknown(self, path: str) -> str:
         if not self.usable:

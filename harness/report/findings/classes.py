@@ -60,14 +60,10 @@ def _counts(kind: str, counts: Mapping[str, int]) -> str:
 
 
 def _constraint(row: Row) -> str:
-    first, later = (row.spread(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
-    ratio = row.spread("constraint.tpot_ratio")
-    waits = [NOT_KNOWN if wait is None else f"{number(wait.median)} ms" for wait in (first, later)]
-    cost = (
-        f"TPOT over the free one {NOT_KNOWN}"
-        if ratio is None
-        else f"{number(ratio.median)} times the free TPOT"
-    )
+    first, later = (row.median(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
+    ratio = row.median("constraint.tpot_ratio")
+    waits = [NOT_KNOWN if wait is None else f"{number(wait)} ms" for wait in (first, later)]
+    cost = f"TPOT over the free one {NOT_KNOWN}" if ratio is None else f"{number(ratio)} times the free TPOT"
     return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost}"
 
 
@@ -75,9 +71,9 @@ def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:
     """Medians of the repeats, as in the tables."""
     names = list(dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ()))
     parts = [
-        f"{name}: {number(spread.median)} {shown.unit}"
+        f"{name}: {number(median)} {shown.unit}"
         for name in names[:_TURNS]
-        if (spread := row.spread(f"{key}.{name}.{shown.path}"))
+        if (median := row.median(f"{key}.{name}.{shown.path}")) is not None
     ]
     if parts:
         rest = len(names) - _TURNS

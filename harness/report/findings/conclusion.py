@@ -154,13 +154,13 @@ def _whole(row: Row) -> Row:
 
 
 def _course(label: str, mine: Sequence[tuple[float, Row]]) -> UnderLoad:
-    rates = [_median(row, _THROUGHPUT) for _users, row in mine]
+    rates = [row.median(_THROUGHPUT) for _users, row in mine]
     reached, at = _limit([(users, rate) for (users, _row), rate in zip(mine, rates, strict=True) if rate])
     return UnderLoad(
         label=label,
         users=tuple(users for users, _row in mine),
         output_tokens_per_s=tuple(rates),
-        first_token_ms=tuple(_median(row, _FIRST_TOKEN) for _users, row in mine),
+        first_token_ms=tuple(row.median(_FIRST_TOKEN) for _users, row in mine),
         limit_reached=reached,
         limit_users=at,
         in_doubt=any(doubt(row, path) for _users, row in mine for path in (_THROUGHPUT, _FIRST_TOKEN)),
@@ -184,18 +184,13 @@ def _limit(known: Sequence[tuple[float, float]]) -> tuple[bool | None, float | N
     return (False, None) if last / rate - 1 >= IN_STEP * (most / users - 1) else (None, None)
 
 
-def _median(row: Row, path: str) -> float | None:
-    spread = row.spread(path)
-    return spread.median if spread else None
-
-
 def goodput(group: Group) -> Goodput | None:
     """None without limits, or without a figure."""
     known = [(row, slos) for row in group.rows if (slos := [cell.slo for cell in row.usable if cell.slo])]
     places = [
         Good(label=row.label, requests_per_s=rate, share=fmean(slo.attainment for slo in slos))
         for row, slos in known
-        if (rate := _median(row, "goodput_requests_per_s")) is not None
+        if (rate := row.median("goodput_requests_per_s")) is not None
     ]
     if not places:
         return None

@@ -130,10 +130,10 @@ def _spread(spread: Spread) -> str:
 
 def _with_ideal(metric: Metric, row: Row) -> Entry:
     """The measured value, next to the best that the workload allows."""
-    measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
+    measured, ideal = row.spread(metric.name), row.median(metric.ideal)
     if measured is None:
         return Entry(NOT_KNOWN)
-    ideal_text = "" if ideal is None else f" ({percent_apart(ideal.median)})"
+    ideal_text = "" if ideal is None else f" ({percent_apart(ideal)})"
     return Entry(f"{percent_apart(measured.median)}{ideal_text}", _range(measured, metric), _spread(measured))
 
 

@@ -215,7 +215,7 @@ def _why_nobody(ranking: Order) -> str:
 def _measured(group: Group, shown: Measure) -> str:
     if len(group.rows) <= IN_WORDS:
         return f"{'; '.join(map(_words, group.rows))}."
-    values = [(value.median, row.label) for row in group.rows if (value := row.spread(shown.path))]
+    values = [(value, row.label) for row in group.rows if (value := row.median(shown.path)) is not None]
     if not values:
         return "No valid measurement."
     (low, lowest), (high, other) = min(values), max(values)

@@ -41,10 +41,8 @@ def _ended(row: Row) -> list[str]:
 def _by_depth(row: Row) -> Iterator[list[str]]:
     for path in depths(row):
         key, _, name = path.partition(".")
-        found = [row.spread(f"{path}.{metric}") for metric in ("ttft_ms.p50", "tpot_ms.p50")]
-        cached = row.spread(f"{path}.cached_share")
         classes = [getattr(cell, key) or {} for cell in row.usable]
         calls = sum(of_cell[name].requests for of_cell in classes if name in of_cell)
-        figures = [or_unknown(depth.median if depth else None) for depth in found]
-        share = percent_or_unknown(cached.median if cached else None)
+        figures = [or_unknown(row.median(f"{path}.{metric}")) for metric in ("ttft_ms.p50", "tpot_ms.p50")]
+        share = percent_or_unknown(row.median(f"{path}.cached_share"))
         yield [plain(row.label), name, str(calls), *figures, share]

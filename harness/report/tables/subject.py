@@ -26,7 +26,7 @@ def subject_tables(summary: Summary) -> list[Table]:
         for row in group.rows:
             spreads = [row.spread(path) for path in paths]
             repeats = max((spread.repeats for spread in spreads if spread), default=0)
-            times = (or_unknown(spread.median if spread else None) for spread in spreads)
+            times = (or_unknown(row.median(path)) for path in paths)
             lines.append([plain(row.label), str(repeats), *times])
         tables.append(Table(f"{point_words(group.point)}: {title}, median", head, lines))
     return tables

@@ -22,8 +22,8 @@ def sketch(summary: Summary, width: int) -> str:
 
 
 def _bars(path: str, rows: list[tuple[str, Row]], width: int) -> Iterator[str]:
-    spreads = [row.spread(path) for _point, row in rows]
-    most = max((spread.median for spread in spreads if spread), default=0.0)
+    medians = [row.median(path) for _point, row in rows]
+    most = max((median for median in medians if median is not None), default=0.0)
     if not most or len(rows) < 2:
         return
     yield measure(path).title
@@ -31,9 +31,9 @@ def _bars(path: str, rows: list[tuple[str, Row]], width: int) -> Iterator[str]:
     names = [f"{point}  {cut[row.label]}" if len(cut) > 1 else point for point, row in rows]
     first = max(map(len, names))
     room = width - first - _VALUE - 4
-    for name, spread in zip(names, spreads, strict=True):
-        value = number(spread.median) if spread else NOT_KNOWN
-        bar = _bar(spread.median / most * room) if spread else ""
+    for name, median in zip(names, medians, strict=True):
+        value = NOT_KNOWN if median is None else number(median)
+        bar = "" if median is None else _bar(median / most * room)
         yield f"  {name.ljust(first)} {bar} {value}"
     yield ""
 
