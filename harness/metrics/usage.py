@@ -74,8 +74,18 @@ def describe(
     paid = cost.describe(price, rates, good_tokens_per_s) if price else None
     threads = (facts.engine_values or {}).get("threads")
     quotas = sources["processes"].about.get("cpu_quotas", {}) if "processes" in sources else {}
-    watch = (facts.load.point, facts.client, gpu, server, host, float(threads) if threads else None)
-    limited, nulls["limiter"] = limiter(Watched(*watch, state, quotas))
+    limited, nulls["limiter"] = limiter(
+        Watched(
+            load=facts.load.point,
+            client=facts.client,
+            gpu=gpu,
+            server=server,
+            host=host,
+            threads=float(threads) if threads else None,
+            state=state,
+            quotas=quotas,
+        )
+    )
     nulls["cost_per_million_output_tokens"] = nulls["cost"] or no_rate
     nulls["joules_per_output_token"] = nulls["energy"] or no_rate
     found = {
