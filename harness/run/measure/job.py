@@ -24,8 +24,7 @@ from harness.run.setup.prepare import Prepared
 from harness.spec.scenario import Scenario
 from harness.spec.scenario.images import Images
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
-from harness.workload.prompts import images, structured
-from harness.workload.prompts.audio import wav_of
+from harness.workload.prompts import audio, images, structured
 from harness.workload.prompts.calls import json_bytes
 from harness.workload.prompts.request import ChatRequest, Picture
 from harness.workload.prompts.workload import Workload
@@ -37,7 +36,7 @@ class Salt(NamedTuple):
 
     value: str = ""  # "": none
     in_front: bool = False  # it also stands in front of each prompt
-    held: int | None = None  # sets images and schemas apart that the server may hold, whatever was emptied
+    held: int | None = None  # sets what is no text apart that the server may hold, whatever was emptied
 
 
 UNSALTED = Salt()
@@ -154,7 +153,7 @@ def bodies(
             parts = _parts(api, prepared.scenario.images, turns[-1]["content"], asked_chat.images)
             messages[-1] = {**turns[-1], "content": parts}
         if asked_chat.clip is not None:
-            messages = [{"role": "user", "content": wav_of(asked_chat.clip.recording)}]
+            messages = [{"role": "user", "content": audio.wav_of(asked_chat.clip.recording)}]
         tools = asked_chat.tools
         chat = Chat(
             messages,
@@ -175,14 +174,15 @@ def bodies(
 
 
 def _set_apart(requests: Iterable[ChatRequest], held: int | None) -> Iterator[ChatRequest]:
-    """Requests whose images and schemas no server holds yet; as they are without `held`."""
+    """Requests whose images, recordings and schemas no server holds yet; as they are without `held`."""
     for request in requests:
         if held is None:
             yield request
         else:
             pictures = tuple(images.set_apart(picture, held) for picture in request.images or ())
             constraint = request.constraint and structured.set_apart(request.constraint, held)
-            yield replace(request, images=pictures, constraint=constraint)
+            clip = request.clip and audio.set_apart(request.clip, held)
+            yield replace(request, images=pictures, clip=clip, constraint=constraint)
 
 
 def _parts(api: Api, spec: Images, text: str, pictures: Sequence[Picture]) -> list[object]:

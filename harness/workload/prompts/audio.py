@@ -3,6 +3,7 @@
 import hashlib
 import wave
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -39,6 +40,17 @@ def _drawn(spec: Audio, known: tuple[Recording, ...], random: Random) -> Iterato
         else:
             for seconds in random.sample(spec.seconds, len(spec.seconds)):
                 yield Recording(round(1000 * seconds), seed=random.getrandbits(32))
+
+
+def set_apart(clip: Clip, number: int) -> Clip:
+    """Draws another signal of its length: a server may have kept what it made of this one.
+
+    A file stays as it is.
+    """
+    if clip.recording.file:
+        return clip
+    recording = replace(clip.recording, seed=clip.recording.seed + number)
+    return Clip(recording, hashlib.sha256(wav_of(recording)).hexdigest())
 
 
 def wav_of(recording: Recording) -> bytes:

@@ -1,5 +1,6 @@
 """Recordings of a scenario: made from a seed, or files; one error for what is none."""
 
+import hashlib
 import wave
 from collections import Counter
 from io import BytesIO
@@ -11,8 +12,9 @@ from harness.errors import SpecError
 from harness.spec.recordings import Recording, read_recordings
 from harness.spec.scenario import load_scenario
 from harness.spec.scenario.synthetic import Audio
-from harness.workload.prompts.audio import RATE_HZ, wav_of
+from harness.workload.prompts.audio import RATE_HZ, set_apart, wav_of
 from harness.workload.prompts.generate import generate
+from harness.workload.prompts.request import Clip
 from harness.workload.prompts.text import TextMaker
 
 
@@ -73,6 +75,18 @@ def test_files_of_a_folder_are_sent_as_they_are(tmp_path):
     assert counted == {(250, ""): 3, (1500, ""): 3}
     for request in requests:
         assert wav_of(request.clip.recording) in {path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_a_made_recording_is_another_in_each_try_and_a_file_stays(tmp_path):
+    """A server may have kept what it made of it."""
+    made = Clip(Recording(300, seed=1), "x")
+    first, again, other = (set_apart(made, number) for number in (10_000, 10_000, 10_001))
+    assert first == again
+    assert len({wav_of(clip.recording) for clip in (made, first, other)}) == 3
+    assert len({len(wav_of(clip.recording)) for clip in (made, first, other)}) == 1
+    assert first.sha256 == hashlib.sha256(wav_of(first.recording)).hexdigest()
+    file = Clip(Recording(300, str(tmp_path / "a.wav")), "x")
+    assert set_apart(file, 10_000) is file
 
 
 @pytest.mark.parametrize("content", [b"", b"RIFF", b"ID3 an MP3", b"RIFF\x00\x00\x00\x00WAVEfmt "])

@@ -131,12 +131,14 @@ def test_every_backend_gets_the_number_that_one_of_them_needs():
 def test_images_and_schemas_are_set_apart_whatever_is_done_to_the_cache(
     scenario, state, server, attempt, held
 ):
-    """No reset of a prefix cache empties what an engine made of images and schemas."""
+    """No reset of a prefix cache empties what an engine made of images, recordings and schemas."""
     prepared = prepare(RunOptions(scenario, "vllm=http://h:1", overrides={"cache.state": state}))
     made = generate(prepared.scenario.prompts, 9, 0, TextMaker(None))
     cell, run = prepared.plan[0].cells[0], Attempt("a", attempt)
-    brought = bring_about(prepared, cell, made, engine(done=True, **server), run, threading.Event())
-    assert brought.salt.held == (int(_number(prepared, cell, run)) if held else None)
+    for gives in ("chat", "transcriptions"):
+        attached = engine(done=True, gives=gives, **server)
+        brought = bring_about(prepared, cell, made, attached, run, threading.Event())
+        assert brought.salt.held == (int(_number(prepared, cell, run)) if held else None)
 
 
 def planned(*backends):
