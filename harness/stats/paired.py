@@ -56,7 +56,8 @@ class Change:
 
 
 def change(first: str, second: str, level: float = LEVEL) -> Change | None:
-    """Compares marks in the order of asking: `1` right, `0` wrong, `-` not asked. None if nothing compares.
+    """Compares marks in the order of asking: `1` right, `0` wrong, `-` not asked. None if nothing compares:
+    no question was put to both, or neither is right in any, so that nothing could be lost.
 
     The result is that of the first look that decides, else of the last look with more questions.
     """
@@ -64,7 +65,7 @@ def change(first: str, second: str, level: float = LEVEL) -> Change | None:
     found: Change | None = None
     for end, part in zip(look_ends(len(pairs)), _parts(), strict=True):
         both = [pair for pair in pairs[:end] if NOT_ASKED not in pair]
-        if len(both) > (found.compared if found else 0):
+        if len(both) > (found.compared if found else 0) and any("1" in pair for pair in both):
             found = _look(both.count(("1", "0")), both.count(("0", "1")), len(both), part * level)
         if found and found.verdict != "undecided":
             break

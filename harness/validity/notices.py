@@ -51,7 +51,9 @@ TELEMETRY_GAP = Notice(
     IssueCode.TELEMETRY_GAP, "a source of telemetry failed: its figures are null, or of a part"
 )
 AGREEMENT_MISSING = Notice(
-    IssueCode.AGREEMENT_MISSING, "an engine did not answer the agreement questions", "see its log"
+    IssueCode.AGREEMENT_MISSING,
+    "an engine answered no agreement question, or none correctly",
+    "see its log, and its answers in agreement/",
 )
 
 # What makes backends or repeats unlike

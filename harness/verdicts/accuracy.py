@@ -39,8 +39,8 @@ def compared(
                 (answers.saturated if under_load else answers.unloaded).marks for answers in (base, mine)
             )
             found = change(first, second, LEVEL / max(pairs, 1))
+            why = "no question was answered by both" if "1" in first + second else "no answer is right"
         if found is None:
-            why = why or "no question was answered by both"
             yield ComparedAccuracy(a=new, b=old, change=None, under_load=under_load, why=why)
             continue
         between = found.between(old.label, new.label, under_load=under_load)

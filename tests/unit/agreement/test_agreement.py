@@ -405,6 +405,16 @@ def test_no_answer_is_not_the_same_answer():
     ]
 
 
+def test_answers_of_which_none_is_right_show_no_accuracy():
+    mute = stored(dict.fromkeys(wrong_in(0), ""))
+    found = compare(QUESTIONS, {"a": stored(wrong_in(58)), "b": mute})
+    assert found.accuracy == ()
+    assert [(warning.code, warning.text) for warning in warnings(found)] == [
+        ("agreement-missing", "a: no question was answered correctly, so no loss can show"),
+        ("agreement-missing", "b: no question was answered"),
+    ]
+
+
 def test_nothing_asked_is_no_disagreement():
     found = disagreement(stored({}), stored({}))
     assert (found.answers, found.p_value, found.beyond_load) == (0, None, False)

@@ -78,6 +78,8 @@ def test_what_is_said_of_losses_and_gains():
     assert change(*mixed(*marks(5, 4, 40))).verdict == "undecided"
     assert change("", "") is None
     assert change("11-", "--1") is None
+    assert change("0" * 600, "0" * 600) is None, "nothing was right, so nothing could be lost"
+    assert change("0" * 600, "0" * 599 + "1").verdict == "same"
 
 
 def test_looks_spend_the_level_and_end_at_what_was_asked():

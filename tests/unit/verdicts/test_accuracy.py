@@ -51,6 +51,7 @@ def test_too_few_questions_exclude_nothing():
         (None, agreement(ALL), "no questions were asked of the new one"),
         (agreement(ALL), None, "no questions were asked of the baseline"),
         (agreement("-" * 600), agreement(ALL), "no question was answered by both"),
+        (agreement("0" * 600), agreement("0" * 600), "no answer is right"),
     ],
 )
 def test_what_cannot_be_compared_fails_too(now, before, why):
