@@ -50,19 +50,16 @@ class _Row(msgspec.Struct):
 
 
 def read(document: Document) -> Iterator[Taken]:
-    row, values = document.read_as(_Row, TOOL), document.read_as(dict[str, Any], TOOL)
-    yield _taken(row, values, document.where)
+    yield _taken(document, document.where)
 
 
 def read_list(document: Document) -> Iterator[Taken]:
     for index, raw in enumerate(document.read_as(list[msgspec.Raw], TOOL)):
-        part = document.part(raw)
-        yield _taken(
-            part.read_as(_Row, TOOL), part.read_as(dict[str, Any], TOOL), f"{document.where}: [{index}]"
-        )
+        yield _taken(document.part(raw), f"{document.where}: [{index}]")
 
 
-def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
+def _taken(document: Document, where: str) -> Taken:
+    row, values = document.read_as(_Row, TOOL), document.read_as(dict[str, Any], TOOL)
     reported: dict[str, float] = {}
     for metric, name in INFERENCEX_LATENCIES.items():
         for statistic in STATISTICS:

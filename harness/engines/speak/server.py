@@ -161,12 +161,11 @@ class Server:
         """
         api = APIS[self.definition.dialect.api]
         body = {"model": self.served_name, **api.body(messages, 0), **fields}
-        path = self.definition.dialect.api_path
-        answer = self._ask("POST", path, json=body)
+        answer = self._ask("POST", self.definition.dialect.api_path, json=body)
         self._accepted(answer)
         payload = read_json(answer.body, api.read, bare_list=api.bare_list)
         if wrong := payload.error or payload.malformed:
-            raise SetupError(answer.line(wrong), where=self.base_url + path)
+            raise SetupError(answer.line(wrong), where=self.api_url)
         return payload
 
     def check_keeps_turns(self) -> None:
