@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness.model import CellResult
 from harness.plan import Block, Cell, ProbeSizes, long_probe
-from harness.verdicts.crossing import Bracket, bracket, crossing
+from harness.verdicts.crossing import Bracket, bracket, crossing, short_and_long
 from harness.verdicts.slo_check import is_spoiled, time_in_system_s
 
 BRACKET = 1.25  # ratio of the loads that short probes leave to the long ones
@@ -29,8 +29,7 @@ def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[
     to a lower one after two while none has kept the limits. There is one in each start, and more in the last
     one while the answer is far below the estimate. A search ends where it surely fails at the lowest load.
     """
-    short = [cell for cell in tried if cell.repeat < starts]
-    long = [cell for cell in tried if cell.repeat >= starts]
+    short, long = short_and_long(tried, starts)
     left = bracket(short, long)
     if (not long or left.failed is None) and (index := _next_short(loads, left)) is not None:
         return Next(index, False)
@@ -100,5 +99,6 @@ def probes(
 
 def _answer_s(tried: Sequence[CellResult], lowest: float, starts: int) -> float:
     """Mean time of an answer in the first short probe of the lowest load, in s; 0 if there is none."""
-    short = (cell for cell in tried if cell.load.value == lowest and cell.repeat < starts)
-    return next((time_in_system_s(cell.backlog) for cell in short if cell.backlog), 0.0)
+    short, _ = short_and_long(tried, starts)
+    backlogs = (cell.backlog for cell in short if cell.load.value == lowest)
+    return next((time_in_system_s(backlog) for backlog in backlogs if backlog), 0.0)

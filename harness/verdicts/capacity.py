@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
 from harness.model.numbers import as_given, counted, short
-from harness.verdicts.crossing import Crossing, crossing, left_per_s
+from harness.verdicts.crossing import Crossing, crossing, left_per_s, refuted_at, short_and_long
 from harness.verdicts.run_values import labels
 from harness.verdicts.slo_check import (
     CHANCE,
@@ -47,8 +47,7 @@ def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bo
     cells = [
         cell for cell in probes if not (interrupted and (cell.requests.unsent or cell.requests.cancelled))
     ]
-    short = [cell for cell in cells if cell.repeat < searches]
-    long = [cell for cell in cells if cell.repeat >= searches]
+    short, long = short_and_long(cells, searches)
     starts = sorted({cell.repeat % searches for cell in cells})
     tested = tuple(_tested(cells, searches))
     low, value, high = _answer(short, long)
@@ -68,8 +67,8 @@ def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bo
 
 def _kept(long: Sequence[CellResult]) -> float | None:
     """Highest load that kept the limits as measured, below all that failed."""
-    lowest = min((cell.load.value for cell in long if not kept_limits(cell)), default=math.inf)
-    return max((cell.load.value for cell in long if cell.load.value < lowest), default=None)
+    failed = refuted_at(long)
+    return max((cell.load.value for cell in long if cell.load.value < failed), default=None)
 
 
 def _answer(

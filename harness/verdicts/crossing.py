@@ -38,6 +38,17 @@ class Bracket:
         return self.failed and min(self.failed, max(self.left, self.kept or 0.0))
 
 
+def short_and_long(probes: Sequence[CellResult], starts: int) -> tuple[list[CellResult], list[CellResult]]:
+    """Probes of a search by their length: repeats from `starts` on are long ones."""
+    short = [cell for cell in probes if cell.repeat < starts]
+    return short, [cell for cell in probes if cell.repeat >= starts]
+
+
+def refuted_at(long: Sequence[CellResult]) -> float:
+    """The lowest load at which a long probe failed; inf where none did."""
+    return min((cell.load.value for cell in long if not kept_limits(cell)), default=math.inf)
+
+
 def bracket(short: Sequence[CellResult], long: Sequence[CellResult]) -> Bracket:
     """A short probe fails by chance, too: not where a long one kept the limits at this load or above.
 
@@ -48,8 +59,7 @@ def bracket(short: Sequence[CellResult], long: Sequence[CellResult]) -> Bracket:
     failed = [cell for cell in short if cell.load.value > sure and not kept_limits(cell, short=True)]
     lowest = min((cell.load.value for cell in failed), default=None)
     kept = [load for cell in short if (load := cell.load.value) < (lowest or math.inf)]
-    refuted_at = min((cell.load.value for cell in long if not kept_limits(cell)), default=math.inf)
-    unrefuted = max((load for load in kept if load < refuted_at), default=None)
+    unrefuted = max((load for load in kept if load < refuted_at(long)), default=None)
     lefts = (left for cell in failed if cell.load.value > OVERLOADED * (left := left_per_s(cell)))
     return Bracket(max(kept, default=None), unrefuted, sure, lowest, LEFT * min(lefts, default=math.inf))
 
