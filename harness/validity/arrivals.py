@@ -20,6 +20,7 @@ from harness.validity.rule import Evidence, Rule, Violation
 MAX_LAG_MS = 5.0
 MAX_LAG_SHARE = 0.05
 RATE_TOLERANCE = 0.05
+LAG_LIMIT = f"{MAX_LAG_MS:g} ms, or {MAX_LAG_SHARE:.0%} of the median TTFT if that is more"
 CHANCE = 3.0  # standard errors of the mean rate of Poisson arrivals
 
 
@@ -133,7 +134,7 @@ RULES = (
         find=_schedule_lag,
         measures="how late requests left (p99, or the highest percentile from p50 on that the sample "
         "supports)",
-        limit=f"{MAX_LAG_MS:g} ms, or {MAX_LAG_SHARE:.0%} of the median TTFT if that is more",
+        limit=LAG_LIMIT,
         verdicts=("INVALID",),
         hint="requests left late: lower the load, add --workers, or free the client's core",
         cause="client",

@@ -10,7 +10,7 @@ from harness.metrics.lockstep import synchrony
 from harness.metrics.view import Floats
 from harness.model import IssueCode, LoadNode, known
 from harness.model.numbers import apart, digits_apart, fixed
-from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
+from harness.validity.arrivals import LAG_LIMIT, lag_limit_ms
 from harness.validity.rule import Evidence, Rule, Violation
 
 _MOST_STALL_MS = 1000.0  # far beyond what a busy machine takes from a process
@@ -128,7 +128,7 @@ RULES = (
         code=IssueCode.NODE_CLOCK,
         find=_clock,
         measures="how far apart the load nodes started, and how well their clocks are known",
-        limit=f"{MAX_LAG_MS:g} ms, or {MAX_LAG_SHARE:.0%} of the median TTFT if that is more",
+        limit=LAG_LIMIT,
         verdicts=("INVALID",),
         hint="the way to that node is slow or loses packets: put load nodes and bench into one network",
         cause="machine",

@@ -36,18 +36,21 @@ def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
             ramps.setdefault(cell.point, []).append(cell)
     for ramp in ramps.values():
         worst = max(ramp, key=lambda c: (c.state != "unstable", c.steady_state.ramp_requests or 0))
-        steady = worst.steady_state
-        enough = worst.requests.warmup + (steady.ramp_requests or 0)
         yield notices.RAMP_KEPT.warning(
-            f"{worst.cell}: {steady.why}; they are in the figures of every cell alike",
-            "the first requests fill the empty cache, which is part of this scenario"
-            if steady.cold_misses
-            else _BEHIND
-            if worst.state == "unstable"
-            else _MORE_SESSIONS
-            if worst.sessions
-            else f"for the steady part alone: --set load.warmup_requests={enough}",
+            f"{worst.cell}: {worst.steady_state.why}; they are in the figures of every cell alike",
+            _ramp_hint(worst),
         )
+
+
+def _ramp_hint(cell: CellResult) -> str:
+    if cell.steady_state.cold_misses:
+        return "the first requests fill the empty cache, which is part of this scenario"
+    if cell.state == "unstable":
+        return _BEHIND
+    if cell.sessions:
+        return _MORE_SESSIONS
+    enough = cell.requests.warmup + (cell.steady_state.ramp_requests or 0)
+    return f"for the steady part alone: --set load.warmup_requests={enough}"
 
 
 RULES = (
