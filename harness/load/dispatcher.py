@@ -198,14 +198,7 @@ class SessionDispatcher:
             spread.answered(sent, end)
         self._begun[start] -= 1
         if not whole and start not in self._failed:
-            self._failed.add(start)
-            self._outlasting.discard(start)
-            self._pending -= self._left_in[start]
-            if self._begun[start]:  # some of a tree may be due; of a chain never
-                kept = [request for request in self._due if self._start_of[request[1]] != start]
-                self._begun[start] -= len(self._due) - len(kept)
-                self._due = kept
-                heapq.heapify(kept)
+            self._give_up(start)
         if start not in self._failed:
             for follower in self._followers.pop(index, ()):
                 self._missing[follower] -= 1
@@ -216,6 +209,16 @@ class SessionDispatcher:
             del self._begun[start]
             if start not in self._outlasting:
                 self._begin_next(end, spread.earliest(end) if spread is not None and self._waiting else end)
+
+    def _give_up(self, start: int) -> None:
+        self._failed.add(start)
+        self._outlasting.discard(start)
+        self._pending -= self._left_in[start]
+        if self._begun[start]:  # some of a tree may be due; of a chain never
+            kept = [request for request in self._due if self._start_of[request[1]] != start]
+            self._begun[start] -= len(self._due) - len(kept)
+            self._due = kept
+            heapq.heapify(kept)
 
     def freed(self, index: int, sent: int, end: int) -> None:
         """Does nothing: an answer counts once it is finalized."""

@@ -149,15 +149,17 @@ class Run(Lives):
             if blocks[0].start is not None and self.cells:
                 self.write_summary()
             for backend, engine in engines.items():
-                block = first[backend]
-                if block.cells and backend not in ended and not self.interrupted:
-                    with self.recorded(block, engine):
-                        self._probe(block.cells[0], engine, self.workloads_of(block, engine))
-                asked = self.prepared.of(first[backend])
-                if not self.interrupted and self.questions.unasked(asked.label):
-                    with self.recorded(first[backend]):
-                        workloads = partial(self.workloads_of, first[backend], engine)
-                        self.interrupted |= self.questions.ask(asked, engine, workloads)
+                self._after_cells(first[backend], engine, ended=backend in ended)
+
+    def _after_cells(self, block: Block, engine: EngineSession, *, ended: bool) -> None:
+        if block.cells and not ended and not self.interrupted:
+            with self.recorded(block, engine):
+                self._probe(block.cells[0], engine, self.workloads_of(block, engine))
+        asked = self.prepared.of(block)
+        if not self.interrupted and self.questions.unasked(asked.label):
+            with self.recorded(block):
+                workloads = partial(self.workloads_of, block, engine)
+                self.interrupted |= self.questions.ask(asked, engine, workloads)
 
     def _alone(self, block: Block, engines: dict[int, EngineSession]) -> set[int]:
         """Loads one engine; returns its backend if it died.
