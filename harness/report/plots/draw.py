@@ -50,6 +50,20 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
     if line.role == "repeat":
         axes.plot(xs, ys, color=look.color, linewidth=0.7, alpha=0.45)
         return
+    _with_intervals(figure, axes, chart, line, main, look)
+    if chart.sideways:
+        for point in line.points:
+            spot = (point.x, point.y)
+            figure_alone = point.text.partition(" ")[0]
+            axes.annotate(
+                figure_alone, spot, (0, 7), textcoords="offset points", ha="center", fontsize=LABEL_POINTS
+            )
+
+
+def _with_intervals(
+    figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[Line], look: Look
+) -> None:
+    xs, ys = [point.x for point in line.points], [point.y for point in line.points]
     along = _bars([(point.low, point.high) for point in line.points], xs if chart.sideways else ys)
     across = _bars([point.across or (None, None) for point in line.points], xs)
     x_bars, y_bars = (along, None) if chart.sideways else (across, along)
@@ -64,13 +78,6 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
         markersize=8 if chart.sideways else None, elinewidth=1, capsize=2.5, label=name,
         transform=aside,
     )  # fmt: skip
-    if chart.sideways:
-        for point in line.points:
-            spot = (point.x, point.y)
-            figure_alone = point.text.partition(" ")[0]
-            axes.annotate(
-                figure_alone, spot, (0, 7), textcoords="offset points", ha="center", fontsize=LABEL_POINTS
-            )
 
 
 def _laid_out(figure: Figure, axes: Axes, chart: Chart) -> None:
