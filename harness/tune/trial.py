@@ -118,11 +118,17 @@ class Trials:
             out=self.folder,
         )
 
-    def _size(self, share: float) -> dict[str, int | float]:
+    def _size(self, share: float) -> dict[str, object]:
+        """A profile of the rate gets shorter too, or a short trial would be its beginning alone."""
         load = self.scenario.load
-        size: dict[str, int | float] = {"load.requests": self._requests(share)}
+        size: dict[str, object] = {"load.requests": self._requests(share)}
         if load.duration_s is not None:
             size["load.duration_s"] = load.duration_s * share
+        if load.profile and not load.repeat_profile:
+            part = self._requests(share) / load.requests
+            size["load.profile"] = [
+                asdict(replace(each, seconds=each.seconds * part)) for each in load.profile
+            ]
         return size
 
     def _requests(self, share: float) -> int:

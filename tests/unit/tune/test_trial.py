@@ -6,6 +6,7 @@ import pytest
 
 from harness.model import LoadPoint
 from harness.run.setup.options import RunOptions
+from harness.spec.scenario import Segment
 from harness.tune import trial
 from harness.tune.trial import Trial, Trials, lack
 from tests.factories.summaries import cell
@@ -19,7 +20,7 @@ def trials(tmp_path, monkeypatch):
     started = SimpleNamespace(folder=SimpleNamespace(path=tmp_path / "run"))
     monkeypatch.setattr(trial.Run, "start", lambda *_: started)
     monkeypatch.setattr(Trials, "_run", lambda *_: (20.0, ""))
-    load = SimpleNamespace(requests=12, duration_s=None)
+    load = SimpleNamespace(requests=12, duration_s=None, profile=())
     options = RunOptions("fixed-length", "x")
     made = Trials(options, SimpleNamespace(load=load), LoadPoint("concurrency", 2), "ttft_ms.p50", {"a": 1},
                   tmp_path, SimpleNamespace(note=notes.append), lambda: 0.0)  # fmt: skip
@@ -38,6 +39,18 @@ def test_the_share_of_a_trial_is_that_of_the_requests_it_sent(trials):
         "trial 2, 50% of the requests",
         "trial 3, 100% of the requests",
     ]
+
+
+def test_a_short_trial_goes_through_the_whole_profile_of_the_rate(trials):
+    trials.scenario.load.__dict__.update(profile=(Segment(8, 0.5, 1), Segment(4, 1, 1)), repeat_profile=False)
+    trials.measure({"a": 1}, 0.5)
+    assert trials.asked[0].overrides["load.profile"] == [
+        {"seconds": 4, "start": 0.5, "end": 1},
+        {"seconds": 2, "start": 1, "end": 1},
+    ]
+    trials.scenario.load.repeat_profile = True
+    trials.measure({"a": 1}, 0.5)
+    assert "load.profile" not in trials.asked[1].overrides
 
 
 CLASS = {
