@@ -1,6 +1,7 @@
 """The image of an engine: found here, or pulled with its progress shown; recorded by digest."""
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,12 @@ from harness.engines.start.containers.daemon import Daemon, NotOfferedError
 from harness.engines.start.containers.service import image_of, image_variable
 from harness.errors import SetupError
 from harness.spec.backend import Backend
+
+# What helps before another image does, by Docker's own words.
+_REMEDIES = (
+    (r"no space left", "free space on Docker's disk, as `docker image prune` does, or "),
+    (r"unauthorized|denied|toomanyrequests", "log in to its registry with `docker login`, or "),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +54,12 @@ def check_offered(daemon: Daemon, definition: Backend, device: str) -> None:
 
 
 def _unobtainable(definition: Backend, name: str, why: str) -> SetupError:
+    remedy = next((text for pattern, text in _REMEDIES if re.search(pattern, why)), "")
     return SetupError(
         f"image {name} is not on this machine and cannot be pulled: {why}",
         where=definition.name,
-        hint=f"use a local one with {image_variable(definition)}=NAME, or load one with `docker load`",
+        hint=remedy
+        + f"use a local one with {image_variable(definition)}=NAME, or load one with `docker load`",
     )
 
 

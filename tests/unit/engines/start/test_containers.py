@@ -161,6 +161,23 @@ def test_only_a_registry_that_has_answered_refuses_an_image():
         images.check_offered(daemon_without(refused), definition, "cuda")
 
 
+@pytest.mark.parametrize(
+    ("why", "remedy"),
+    [
+        ("write /var/lib/docker/x: no space left on device", "free space on Docker's disk"),
+        ("Head nvcr.io: unauthorized: authentication required", "log in to its registry with `docker login`"),
+        ("toomanyrequests: You have reached your pull rate limit", "log in to its registry"),
+        ("manifest unknown", "use a local one with BENCH_IMAGE_VLLM=NAME"),
+    ],
+)
+def test_a_pull_that_fails_says_what_helps(why, remedy):
+    docker = SimpleNamespace(image=lambda _name: None, pull=lambda _name: iter([{"error": why}]))
+    with pytest.raises(SetupError) as caught:
+        images.ensure_image(docker, load_backend("vllm"), "cuda", lambda _line: None)
+    assert why in caught.value.what
+    assert caught.value.hint.startswith(remedy)
+
+
 def test_an_image_without_a_date_is_found(monkeypatch):
     """Docker leaves out `Created` where an image has none, as those of reproducible builds."""
     found = SimpleNamespace(image=lambda _name: {"Id": "sha256:1"})
