@@ -241,17 +241,21 @@ def _backends(folder: RunFolder) -> Mapping[str, BackendEntry]:
         return {}
 
 
-def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
-    load = prepared.scenario.load
-    sizes = prepared.probe_sizes
+def _requests(prepared: Prepared, cell: Cell) -> tuple[int, str]:
+    """How many the cell sends at most, and that in words."""
+    sizes, source = prepared.probe_sizes, prepared.source
     count = all_requests(prepared.scenario, cell.load, sizes.long(cell.load) if sizes else None)
-    source = prepared.source
     if source is not None:
         count = min(count, len(source))
-    requests = counted(count, "request")
-    if isinstance(source, Trace):
-        sent, held = len(window(source, max_requests=count)), counted(source.lines, "request")
-        requests = f"{held if sent == source.lines else f'{sent} of {held}'} of the trace"
+    if not isinstance(source, Trace):
+        return count, counted(count, "request")
+    sent, held = len(window(source, max_requests=count)), counted(source.lines, "request")
+    return count, f"{held if sent == source.lines else f'{sent} of {held}'} of the trace"
+
+
+def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
+    load = prepared.scenario.load
+    count, requests = _requests(prepared, cell)
     label = prepared.of(cell).label
     words = {
         "concurrency": "in flight",
