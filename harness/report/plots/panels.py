@@ -21,9 +21,8 @@ _CPU_OWNERS = (
 )
 DASHED = (0, (4, 1.5))
 MOST_GPUS = 2  # with a curve of their own
-POINTS = (
-    600  # of a curve: more cannot be distinguished, and hours of samples would make pictures of megabytes
-)
+# Of a curve: more cannot be distinguished, and hours of samples would make pictures of megabytes.
+POINTS = 600
 
 Floats = NDArray[np.float64]
 
