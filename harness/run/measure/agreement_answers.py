@@ -3,7 +3,7 @@
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -86,13 +86,14 @@ def ask_all(
     more is asked either.
     """
     asked: list[AskedCondition] = []
+    wanted: Collection[str] = {question.id for question in questions}
     for condition in CONDITIONS:
         load = asking.load if condition == "saturated" else None
         engine.reset_prefix_cache()
         until_s, done, enough = time.monotonic() + asking.limit_s, 0, False
         asked_condition = AskedCondition(concurrency=0, load=load.point if load else UNSET, answers={})
         for end in look_ends(len(questions)) if asking.others else (len(questions),):
-            part, done = questions[done:end], end
+            part, done = [question for question in questions[done:end] if question.id in wanted], end
             left_s = until_s - time.monotonic()
             if not part or left_s <= 0 or enough:
                 break
@@ -100,7 +101,7 @@ def ask_all(
             job, places = _job(definition, engine, part, load, at_once)
             job = replace(job, duration_s=left_s)
             how = load.point.label if load else f"{at_once} at a time"
-            ahead, total = end - len(part), len(questions)
+            ahead, total = len(asked_condition.answers), len(wanted)
             result = run_load(job, partial(_show_progress, say, how, ahead, places, total), stop)
             if result.interrupted:
                 return None
@@ -112,8 +113,8 @@ def ask_all(
                 answers=asked_condition.answers | answers,
             )
             enough = _enough(questions, asked_condition, asked, asking)
-        if not enough:
-            questions = [question for question in questions if question.id in asked_condition.answers]
+        if time.monotonic() >= until_s:
+            wanted = asked_condition.answers.keys()
         asked.append(asked_condition)
     return AskedBackend(unloaded=asked[0], saturated=asked[1])
 

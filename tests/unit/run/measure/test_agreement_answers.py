@@ -1,10 +1,16 @@
 """When an engine need not be asked more questions, and how far the asking is."""
 
-import pytest
+import threading
+from dataclasses import dataclass
+from types import SimpleNamespace
 
-from harness.agreement import interleaved, made_questions
+import pytest
+from msgspec import structs
+
+from harness.agreement import compare, interleaved, made_questions
 from harness.model import AskedBackend, AskedCondition, StoredAnswer
-from harness.run.measure.agreement_answers import Asking, _answers, _enough, _show_progress
+from harness.run.measure import agreement_answers
+from harness.run.measure.agreement_answers import Asking, _answers, _enough, _show_progress, ask_all
 from tests.factories.progress import progress
 from tests.factories.recorded import records
 
@@ -43,6 +49,65 @@ def test_a_third_engine_is_asked_until_it_is_decided_against_the_second_too():
     assert not _enough(QUESTIONS, third, [], Asking(others=others[::-1], backends=3))
     stopped = [backend(sound), backend(asked(THIRD, 2))]  # nothing more compares
     assert _enough(QUESTIONS, third, [], Asking(others=stopped, backends=3))
+
+
+@dataclass
+class Job:
+    questions: list
+    duration_s: float = 0.0
+
+
+@pytest.fixture
+def a_second_each(monkeypatch):
+    """An engine that takes a second for a question, under load half of it for two wrong answers of nine."""
+    clock = SimpleNamespace(now_s=0.0, conditions=0)
+
+    def run_load(job, _show, _stop):
+        came = job.questions[: int(job.duration_s) * clock.conditions]
+        clock.now_s += len(came) / clock.conditions
+        return SimpleNamespace(interrupted=False, records=came)
+
+    def answers(_questions, came):
+        wrong = [question for place, question in enumerate(QUESTIONS) if place % 9 in (0, 4)]
+        loaded = clock.conditions == 2
+        return {
+            question.id: StoredAnswer(
+                text="no idea" if loaded and question in wrong else question.answer or question.accept[0],
+                **dict.fromkeys(("finish_reason", "error", "prompt_tokens", "output_tokens")),
+                outcome="ok",
+            )
+            for question in came
+        }
+
+    def reset():
+        clock.conditions += 1
+
+    monkeypatch.setattr(agreement_answers, "time", SimpleNamespace(monotonic=lambda: clock.now_s))
+    monkeypatch.setattr(agreement_answers, "_job", lambda _, __, part, *_rest: (Job(part), range(len(part))))
+    monkeypatch.setattr(agreement_answers, "run_load", run_load)
+    monkeypatch.setattr(agreement_answers, "_answers", answers)
+    return SimpleNamespace(reset_prefix_cache=reset)
+
+
+def test_a_slow_engine_is_asked_until_its_verdicts_at_the_looks_of_all_questions(a_second_each):
+    """It comes to 60 questions, which are all of the first look: 9 of 40 are no loss there, 14 of 60 are."""
+    sound = backend(asked(QUESTIONS, 1000))
+    asking = Asking(limit_s=60, others=[sound], backends=2)
+    slow = ask_all(None, a_second_each, QUESTIONS, print, threading.Event(), asking)
+    assert len(slow.unloaded.answers) == len(slow.saturated.answers) == 60
+    *_, itself = compare(QUESTIONS, {"sound": sound, "slow": slow}).accuracy
+    assert (itself.a, itself.lost, itself.compared, itself.verdict) == ("slow", 14, 60, "loses")
+    most = structs.replace(slow.saturated, answers=dict([*slow.saturated.answers.items()][:40]))
+    *_, itself = compare(QUESTIONS, {"sound": sound, "slow": structs.replace(slow, saturated=most)}).accuracy
+    assert (itself.lost, itself.compared, itself.verdict) == (9, 40, "undecided")
+
+
+def test_an_engine_whose_time_is_over_is_asked_no_more_under_load(a_second_each):
+    """The one before it was as slow, so that nothing more compares."""
+    short = backend(asked(QUESTIONS[:60], 1000))
+    asking = Asking(limit_s=60, others=[short], backends=2)
+    slow = ask_all(None, a_second_each, QUESTIONS, print, threading.Event(), asking)
+    assert slow.unloaded.answers.keys() == slow.saturated.answers.keys() == short.unloaded.answers.keys()
 
 
 def test_an_answer_is_what_came_after_its_reasoning():
