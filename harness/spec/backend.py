@@ -321,9 +321,14 @@ class Backend:
         return self.backend.name
 
     @property
+    def images(self) -> dict[str, Image]:
+        """Images by device, the fastest first."""
+        return {device: image for device in DEVICES if (image := getattr(self.image, device))}
+
+    @property
     def devices(self) -> list[str]:
         """Devices that it has an image for, the fastest first."""
-        return [device for device in DEVICES if getattr(self.image, device)]
+        return list(self.images)
 
     @property
     def starts(self) -> bool:

@@ -84,7 +84,7 @@ def _check_placeholders(definition: Backend, where: str) -> None:
     engine, lora = definition.engine, definition.lora
     known = {*PLACEHOLDERS, *engine.values}
     starts = {table: getattr(definition, table) for table in ("engine", "process", "process_cuda", "compose")}
-    starts |= {f"image.{device}": getattr(definition.image, device) for device in definition.devices}
+    starts |= {f"image.{device}": image for device, image in definition.images.items()}
     for table, start in starts.items():
         for key in ("program", "model_args", "hub_model_args", "args", "values", "env", "files"):
             _known_only(placeholders(getattr(start, key, ())), known, f"{where}:{table}.{key}")

@@ -96,8 +96,8 @@ def images(definitions: Iterable[Backend], say: Say) -> Iterator[str]:
 
 def _declared(definitions: Iterable[Backend]) -> Iterator[tuple[str, Image]]:
     for definition in definitions:
-        for device in definition.devices:
-            yield f"{definition.name} ({device})", getattr(definition.image, device)
+        for device, image in definition.images.items():
+            yield f"{definition.name} ({device})", image
 
 
 def _registry(image: Image) -> str:

@@ -21,7 +21,7 @@ from harness.host import paths
 from harness.host.cpus import computing_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
 from harness.model.numbers import GIB
-from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
+from harness.spec.backend import PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest
 from harness.spec.template import PLACEHOLDER, placeholders
@@ -96,8 +96,8 @@ def _only_elsewhere(definition: Backend, choice: LaunchChoice) -> set[str]:
     """Placeholders that another way of launching it has, or a variant removes, and this one has not."""
     if choice.mode not in ("process", "compose"):
         return set()
-    images = (getattr(definition.image, device) for device in DEVICES)
-    ways = (definition.engine, definition.process, definition.process_cuda, definition.compose, *images)
+    started = (definition.engine, definition.process, definition.process_cuda, definition.compose)
+    ways = (*started, *definition.images.values())
     here = set().union(*map(named, _tables(definition, choice)))
     removed = placeholders([variant.remove_args for variant in definition.variants.values()])
     return set().union(removed, *(named(way) for way in ways if way)) - here
@@ -108,7 +108,7 @@ def _tables(definition: Backend, choice: LaunchChoice) -> list[Engine | Process 
     engine, process, compose = definition.engine, definition.process, definition.compose
     if choice.mode != "compose":
         return [engine, process] if process else [engine]
-    image: Image | None = getattr(definition.image, choice.device)
+    image = definition.images.get(choice.device)
     if compose is None or image is None:
         return [engine]
 

@@ -8,7 +8,7 @@ from typing import Any
 from harness.engines.provide.logged import Reporter
 from harness.engines.provide.shared_folders import Say
 from harness.engines.start.containers.daemon import Daemon, NotOfferedError
-from harness.engines.start.containers.service import image_of, image_variable
+from harness.engines.start.containers.service import image_variable
 from harness.errors import SetupError
 from harness.spec.backend import Backend
 
@@ -32,7 +32,7 @@ class FoundImage:
 
 def image_name(definition: Backend, device: str) -> tuple[str, bool]:
     """The name, and whether the environment names it instead of the definition."""
-    declared = image_of(definition, device)
+    declared = definition.images[device]
     named = os.environ.get(image_variable(definition))
     return named or f"{declared.name}:{declared.tag}", bool(named)
 

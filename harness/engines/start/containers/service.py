@@ -6,7 +6,7 @@ from typing import Any
 from harness.engines.provide.weights import HUB_TOKEN
 from harness.engines.start.command import common_fill, filled, model_args, named_values
 from harness.errors import SpecError
-from harness.spec.backend import Backend, Image
+from harness.spec.backend import Backend
 
 SCRATCH = "/bench"  # in the container: a memory file system, with [engine.files] in it
 MODELS = "/models"  # in the container: weights that lie on this machine
@@ -20,11 +20,6 @@ _SECURITY = ("no-new-privileges:true",)
 # An engine that logs every request must not fill the disk.
 _LOGGING = {"driver": "json-file", "options": {"max-size": "64m", "max-file": "2"}}
 STOP_GRACE_S = 15
-
-
-def image_of(definition: Backend, device: str) -> Image:
-    image: Image = getattr(definition.image, device)
-    return image
 
 
 def image_variable(definition: Backend) -> str:
@@ -45,7 +40,7 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
     `fill` maps placeholders to text in which Compose may interpolate; `hub`: the engine fetches the weights
     itself, with the user's token and into a cache volume.
     """
-    compose, image = definition.compose, image_of(definition, device)
+    compose, image = definition.compose, definition.images[device]
     if compose is None:
         raise SpecError(f"backend '{definition.name}' has no [compose]", where="--launch compose")
     engine, fill = definition.engine, {**fill, **named_values(definition, fill)}
