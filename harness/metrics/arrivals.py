@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.view import Floats
 from harness.model import Arrivals, Load, known
-from harness.records.layout import UNKNOWN
+from harness.records.layout import UNKNOWN, Outcome
 from harness.records.request_table import RequestTable
 from harness.stats.gamma import dispersion_limits, gamma_cdf
 
@@ -62,7 +62,8 @@ def compare_cell(
 ) -> Arrivals | None:
     """`arrivals` of a cell; None for a closed loop, which has no schedule.
 
-    Of a session only the first turn arrives by the schedule; the others follow its answers.
+    Of a session only the first turn arrives by the schedule; the others follow its answers. A server that
+    refuses connections leaves a hole in what was sent: that is its own, so the others have their schedule.
     """
     if load.slots is not None:
         return None
@@ -71,7 +72,8 @@ def compare_cell(
         sent = sent[requested.numbers["turn"][sent["seq"]] <= 0]
     process = known(load.arrival)
     profile, declared = known(load.profile), known(load.burstiness)
-    flat = process in ("poisson", "gamma") and not profile
+    refused = (requests["outcome"] == Outcome.CONNECT_FAILED).any()
+    flat = process in ("poisson", "gamma") and not profile and not refused
     burstiness = declared if declared and process == "gamma" else 1.0
     schedule, stamps = np.sort(sent["intended_ns"]), np.sort(sent["sent_ns"])
     if UNKNOWN in schedule:  # of a file of another tool

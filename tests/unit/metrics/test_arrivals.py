@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
 from harness.metrics.view import RequestView
-from harness.records.layout import UNKNOWN
+from harness.records.layout import UNKNOWN, Outcome
 from harness.records.request_table import RequestTable
 from harness.spec.scenario import Segment
 from harness.stats.gamma import gamma_cdf
@@ -240,6 +240,18 @@ def test_a_closed_loop_has_no_arrivals_and_a_ramp_is_its_own_process():
     gamma = drawn("gamma", burstiness=0.5)
     of_gamma = load("rate", 50, arrival="gamma", burstiness=0.5)
     assert compare_cell(made(gamma, gamma).requests, of_gamma).against == "gamma, burstiness 0.5"
+
+
+def test_a_hole_of_refused_connections_is_the_servers():
+    times = drawn("poisson")
+    rows = made(times, times).requests.copy()
+    rows["sent_ns"][300:500] = UNKNOWN
+    assert compare_cell(rows, LOAD).verdict == "differs", "the client never sent them"
+    rows["outcome"][300:500] = Outcome.CONNECT_FAILED
+    found = compare_cell(rows, LOAD)
+    assert (found.verdict, found.against) == ("kept", "its schedule")
+    rows["sent_ns"][500:] += 3 * 10**9
+    assert compare_cell(rows, LOAD).verdict == "differs", "the client sent the others late"
 
 
 def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
