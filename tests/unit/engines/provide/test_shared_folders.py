@@ -82,6 +82,22 @@ def test_a_folder_whose_removal_was_broken_off_does_not_count(tmp_path, monkeypa
     assert completed(folder, Facts) is None
 
 
+def test_an_environment_whose_python_was_removed_is_built_again(tmp_path):
+    """A newer system, or a cache that another image mounts, has no such Python."""
+    folder, python = tmp_path / "entry", tmp_path / "python3.11"
+    python.touch()
+
+    def linked(target):
+        (target / "bin").mkdir()
+        (target / "bin" / "python").symlink_to(python)
+        return build_one(target)
+
+    built(folder, "it", linked, Facts, silent)
+    assert completed(folder, Facts) == Facts(1)
+    python.unlink()
+    assert completed(folder, Facts) is None
+
+
 def hold(folder, started, go_on):
     def build(target):
         started.set()
