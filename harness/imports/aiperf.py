@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, Source, finite, next_to, plain, wrong
+from harness.imports.source import Document, Percentiles, Source, finite, next_to, plain, wrong
 from harness.imports.taken import (
     ARRIVALS,
     INTENDED,
@@ -89,13 +89,9 @@ class _Line(msgspec.Struct):
     error: _Error | None = None
 
 
-class _Figure(msgspec.Struct):
+class _Figure(Percentiles, frozen=True):
     unit: str = ""
     avg: float | None = None
-    p50: float | None = None
-    p90: float | None = None
-    p95: float | None = None
-    p99: float | None = None
 
 
 class _Summary(msgspec.Struct):

@@ -6,7 +6,7 @@ import msgspec
 
 from harness.errors import SpecError
 from harness.imports import serving
-from harness.imports.source import Document, finite, next_to, wrong
+from harness.imports.source import Document, Percentiles, finite, next_to, wrong
 from harness.imports.taken import ARRIVALS, SENT, TEXTS, Answer, Rows, Taken, agree, as_name, mean
 from harness.model import STATISTICS
 from harness.model.numbers import counted
@@ -32,12 +32,8 @@ class _Request(msgspec.Struct):
     error_message: str | None = None
 
 
-class _Statistic(msgspec.Struct, frozen=True):
+class _Statistic(Percentiles, frozen=True):
     mean: float | None = None
-    p50: float | None = None
-    p90: float | None = None
-    p95: float | None = None
-    p99: float | None = None
 
 
 class _Stats(msgspec.Struct, frozen=True):

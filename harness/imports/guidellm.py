@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from harness.imports import serving
-from harness.imports.source import Document, plain, wrong
+from harness.imports.source import Document, name_of, plain, wrong
 from harness.imports.taken import ARRIVALS, INTENDED, TEXTS, Answer, Rows, Taken, agree, mean
 from harness.model import Load
 from harness.model.numbers import counted
@@ -137,7 +137,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         took=f"{counted(len(rows), 'request')}: start, first and last text, end, tokens",
         load=load,
         records=rows.records(load.slots),
-        model=_model(benchmark.config),
+        model=name_of(benchmark.config.backend.get("model")),
         started_unix_ns=round(min(began) * 1e9) if began else None,
         planned=len(rows),
         facts=("answers", "outcomes", "tokens", "times"),
@@ -187,8 +187,3 @@ def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bo
         return Load(kind="rate", value=rate, arrival=str(kind)), True
     read = "synchronous, concurrent, throughput, constant and poisson are read"
     raise wrong(f"the strategy '{kind}', which is not read", where, hint=read)
-
-
-def _model(config: _Config) -> str | None:
-    found = config.backend.get("model")
-    return found if isinstance(found, str) else None

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, all_next_to, finite, next_to, plain, wrong
+from harness.imports.source import Document, all_next_to, finite, name_of, next_to, plain, wrong
 from harness.imports.taken import (
     INTENDED,
     LOAD,
@@ -160,8 +160,7 @@ def _model(request: msgspec.Raw) -> str | None:
         body: Any = msgspec.json.decode(msgspec.json.decode(request, type=str))
     except (msgspec.DecodeError, ValueError):
         return None
-    found = body.get("model") if isinstance(body, dict) else None
-    return found if isinstance(found, str) else None
+    return name_of(body.get("model")) if isinstance(body, dict) else None
 
 
 class _Part(msgspec.Struct):

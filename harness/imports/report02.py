@@ -7,7 +7,7 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.exchange import restored
-from harness.imports.source import Document, finite, wrong
+from harness.imports.source import Document, Percentiles, finite, wrong
 from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Taken, figures_of, unix_ns, without_zone
 from harness.metrics.peers import TOOLS, tool_named
 from harness.model import STATISTICS
@@ -20,13 +20,9 @@ _PER_S = {"queries/s", "tokens/s"}
 _PEERS = {"vllm-benchmark": "vllm"}  # its names of tools; others are named as here
 
 
-class _Statistics(msgspec.Struct):
+class _Statistics(Percentiles, frozen=True, kw_only=True):
     units: str
     mean: float
-    p50: float | None = None
-    p90: float | None = None
-    p95: float | None = None
-    p99: float | None = None
 
 
 class _Requests(msgspec.Struct):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports import serving
-from harness.imports.source import Document
+from harness.imports.source import Document, name_of
 from harness.imports.taken import SENT, TEXTS, VERSION, Answer, Rows, Taken, agree, figures_of, mean
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
@@ -33,7 +33,6 @@ def read(document: Document) -> Iterator[Taken]:
     rates = {path: value for path, value in stated.items() if path.endswith("_per_s")}
     detailed = bool(file.ttfts)
     rows = _rows(file, where) if detailed else Rows(where)
-    name = info.get("served_model_name") or info.get("model_path")
     yield Taken(
         tool=TOOL,
         version=None,
@@ -42,7 +41,7 @@ def read(document: Document) -> Iterator[Taken]:
         load=serving.load(file.request_rate, file.max_concurrency, requests=count),
         cap=file.max_concurrency,
         records=rows.records(),
-        model=name if isinstance(name, str) else None,
+        model=name_of(info.get("served_model_name") or info.get("model_path")),
         planned=count,
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(

@@ -19,6 +19,15 @@ _NO_NUMBER = re.compile(rb"NaN|Infinity")
 HINT = "run the tool again, or leave this file out"
 
 
+class Percentiles(msgspec.Struct, frozen=True):
+    """Percentiles of a cell, as tools write them."""
+
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One JSON value of a file. `place`: its line if each line has one, else 0."""
@@ -177,3 +186,8 @@ def _name_infinite_rates(data: mmap.mmap) -> None:
 def plain(value: Any) -> float | None:
     """A number as JSON has it; None for anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def name_of(value: Any) -> str | None:
+    """A model's name; None for anything else."""
+    return value if isinstance(value, str) else None

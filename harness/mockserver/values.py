@@ -12,6 +12,7 @@ from typing import Literal
 from harness.mockserver.script import Script, Then, Write
 
 Garbage = Literal["", "wrong-values", "nan-values"]
+_SIZE = 384  # numbers of a vector
 
 
 class ValuesError(ValueError):
@@ -22,7 +23,6 @@ class ValuesError(ValueError):
 class VectorStyle:
     """`/v1/embeddings`."""
 
-    size: int = 384
     shortens: Literal["refused", "ignored", "yes"] = "refused"  # what `dimensions` in a request does
 
     def texts(self, fields: Mapping[str, object]) -> tuple[tuple[str, ...], ...]:
@@ -30,8 +30,8 @@ class VectorStyle:
         asked = fields.get("dimensions")
         if self.shortens == "refused" and asked is not None:
             raise ValuesError("Model does not support matryoshka representation, changing output dimensions")
-        if self.shortens == "yes" and isinstance(asked, int) and not 1 <= asked <= self.size:
-            raise ValuesError(f"dimensions must be 1 to {self.size}")
+        if self.shortens == "yes" and isinstance(asked, int) and not 1 <= asked <= _SIZE:
+            raise ValuesError(f"dimensions must be 1 to {_SIZE}")
         given = fields.get("input")
         return tuple((text,) for text in _strings([given] if isinstance(given, str) else given, "input"))
 
@@ -39,7 +39,7 @@ class VectorStyle:
         self, texts: Sequence[tuple[str, ...]], fields: Mapping[str, object], wrong: Garbage
     ) -> object:
         asked = fields.get("dimensions")
-        size = asked if self.shortens == "yes" and isinstance(asked, int) else self.size
+        size = asked if self.shortens == "yes" and isinstance(asked, int) else _SIZE
         vectors = [_vector(text, size, wrong) for (text,) in texts]
         encode = _base64 if fields.get("encoding_format") == "base64" else list
         data = [

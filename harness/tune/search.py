@@ -31,7 +31,7 @@ class Search:
     spent: Callable[[], bool]
     # Better than the default in a trial that there was no time to give to its rivals.
     unfinished: Values | None = field(default=None, init=False)
-    _known: dict[tuple[object, float], float | None] = field(default_factory=dict)
+    _known: dict[tuple[object, float], float | None] = field(default_factory=dict, init=False)
 
     def best(self, start: Values) -> Values | None:
         """None where `start` itself has no figure at any length."""
