@@ -24,6 +24,11 @@ def as_json(fields: Fields) -> bytes:
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def system_text(messages: Sequence[Message]) -> str:
+    """System messages together, for an API that has a field for them; "" without any."""
+    return "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+
+
 def as_ascii(value: object) -> bytes:
     """JSON of what a server sent: UTF-8 has no half of a surrogate pair, which may be in it."""
     return json.dumps(value, separators=(",", ":")).encode()

@@ -6,7 +6,7 @@ No engine here can be made to write an exact number of tokens through this API.
 from collections.abc import Sequence
 from typing import Any
 
-from harness.apis.api import ANSWER, JSON, TOOL, Api, Fields, Message, Tool, as_ascii
+from harness.apis.api import ANSWER, JSON, TOOL, Api, Fields, Message, Tool, as_ascii, system_text
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -30,7 +30,7 @@ _NOTHING = Payload(EventKind.OTHER)
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     """System messages are a field of their own."""
-    system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+    system = system_text(messages)
     turns = [_message(message) for message in messages if message["role"] != "system"]
     return {**({"system": system} if system else {}), "messages": turns, "max_tokens": max_tokens}
 

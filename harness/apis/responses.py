@@ -5,7 +5,19 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Message, Tool, as_ascii, as_json
+from harness.apis.api import (
+    ANSWER,
+    BLANK,
+    KEPT,
+    TOOL,
+    Api,
+    Fields,
+    Message,
+    Tool,
+    as_ascii,
+    as_json,
+    system_text,
+)
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -43,7 +55,7 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
 
     Nothing is to be kept: a request carries all turns before it.
     """
-    system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+    system = system_text(messages)
     items = [_item(message, at) for at, message in enumerate(messages) if message["role"] != "system"]
     instructions = {"instructions": system} if system else {}
     return {**instructions, "input": items, "max_output_tokens": max_tokens, "store": False}

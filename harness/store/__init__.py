@@ -1,4 +1,4 @@
 """The run folder: the only room that writes results, and the one every analysis reads from."""
 
 from harness.store.find import open_run, refuse_file_of_run
-from harness.store.folder import RunFolder, names_apart, stored_runs
+from harness.store.folder import RunFolder, each_once, names_apart, stored_runs

@@ -346,6 +346,11 @@ def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
         return []
 
 
+def each_once(runs: Iterable[RunFolder]) -> list[RunFolder]:
+    """Without those that are another one again, under another path."""
+    return list({run.path.resolve(): run for run in runs}.values())
+
+
 def names_apart(runs: Iterable[str]) -> list[str]:
     """The names, numbered from the second of a name on: copies of a run have the same name."""
     seen: Counter[str] = Counter()

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     import duckdb
 
-    from harness.store import open_run
+    from harness.store import each_once, open_run
 
     if arguments.format is None:
         ending = Path(arguments.to).suffix[1:]
@@ -78,8 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
     what = arguments.what or ("requests" if as_spans else "cells")
     if as_spans and what != "requests":
         raise SpecError("otlp has spans of requests alone", where=f"--what {what}")
-    opened = [open_run(name, arguments.out) for name in arguments.runs]
-    folders = list({folder.path.resolve(): folder for folder in opened}.values())
+    folders = each_once(open_run(name, arguments.out) for name in arguments.runs)
     if arguments.format in EXCHANGE:
         if what != "cells":
             raise SpecError(f"{arguments.format} has cells alone", where=f"--what {what}")

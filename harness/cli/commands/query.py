@@ -87,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
-    from harness.store import open_run, stored_runs
+    from harness.store import each_once, open_run, stored_runs
 
     given = arguments.run
     opened = [open_run(name, arguments.out) for name in given] if given else stored_runs(arguments.out)
@@ -97,7 +97,7 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
             where=str(arguments.out),
             hint="give the folder of the runs with --out",
         )
-    return list({folder.path.resolve(): folder for folder in opened}.values())
+    return each_once(opened)
 
 
 def _records_in(sql: str) -> tuple[str, ...]:
