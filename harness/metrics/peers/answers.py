@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.view import RequestView
-from harness.records.layout import UNKNOWN, EventKind, Outcome, Records, with_text
+from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase, Records, with_text
 
 Floats = NDArray[np.float64]
 NS_PER_MS = 1e6
@@ -32,8 +32,12 @@ class Answers:
     text_gaps: Floats  # between successive text events, pooled
     first_prose: Floats  # first text that is no tool call; far in the future where none came
     prose_gaps: Floats
-    begun: float  # the earliest start of any measured request
-    ended: float  # the latest end of any measured request, failed ones included
+    # Rates are of these: measured requests, and users who would have hung up and were answered before.
+    answered: int
+    answered_tokens: float
+    begun: float  # the earliest start
+    ended: float  # the latest end, failed ones included
+    last_answer: float  # the latest last text
     failed: int
     handshake: float  # median time of a TCP handshake of this cell, ms; 0 where none was timed
 
@@ -41,10 +45,12 @@ class Answers:
 def take(records: Records, handshake_ms: float | None, api: str) -> Answers | None:
     """None where no measured request succeeded. Where the events of an API have no choices, texts count."""
     rows = RequestView(records).measured_requests
-    sent = rows[rows["sent_ns"] != UNKNOWN]
-    good = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
+    good = _answered(rows)
     if not len(good):
         return None
+    in_time = _answered(records.requests[records.requests["phase"] == Phase.IMPATIENT])
+    counted = np.concatenate([rows, in_time])
+    answered, sent = _answered(counted), counted[counted["sent_ns"] != UNKNOWN]
     events = records.events
     choices = texts = events[with_text(events)]
     if api not in _WITHOUT_CHOICES:
@@ -55,7 +61,6 @@ def take(records: Records, handshake_ms: float | None, api: str) -> Answers | No
     first_prose, _ = _ends(prose, good["seq"], records.seq_count)
     first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)
     _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
-    reported = good["output_tokens"] > 0  # records before 0.2 may say 0 of an answer with text
     return Answers(
         intended=np.where(good["intended_ns"] == UNKNOWN, np.nan, good["intended_ns"] / NS_PER_MS),
         sent=good["sent_ns"] / NS_PER_MS,
@@ -66,17 +71,29 @@ def take(records: Records, handshake_ms: float | None, api: str) -> Answers | No
         last_text=good["last_text_ns"] / NS_PER_MS,
         last_event=last_event,
         end=good["end_ns"] / NS_PER_MS,
-        tokens=np.where(reported, good["output_tokens"], good["text_events"]).astype(np.float64),
+        tokens=_tokens(good),
         text_events=good["text_events"].astype(np.float64),
         choice_gaps=_gaps(choices, good["seq"]),
         text_gaps=_gaps(texts, good["seq"]),
         first_prose=first_prose,
         prose_gaps=_gaps(prose, good["seq"]),
+        answered=len(answered),
+        answered_tokens=float(_tokens(answered).sum()),
         begun=float((sent["sent_ns"] - np.maximum(sent["connect_ns"], 0)).min()) / NS_PER_MS,
         ended=float(sent["end_ns"].max()) / NS_PER_MS,
+        last_answer=float(answered["last_text_ns"].max()) / NS_PER_MS,
         failed=int(np.count_nonzero(rows["outcome"] != Outcome.OK)),
         handshake=handshake_ms or 0.0,
     )
+
+
+def _answered(rows: NDArray[np.void]) -> NDArray[np.void]:
+    return rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
+
+
+def _tokens(rows: NDArray[np.void]) -> Floats:
+    reported = rows["output_tokens"] > 0  # records before 0.2 may say 0 of an answer with text
+    return np.where(reported, rows["output_tokens"], rows["text_events"]).astype(np.float64)
 
 
 def _ends(events: NDArray[np.void], wanted: NDArray[np.int32], count: int) -> tuple[Floats, Floats]:

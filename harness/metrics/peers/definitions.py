@@ -36,12 +36,11 @@ class Tool:
 
 
 def _rates(answers: Answers, ended: float | None = None) -> Measures:
-    """Rates over the wall time of the measured requests, ramp and drain included, to `ended` or the latest
-    end."""
+    """Rates over the wall time of the load, ramp and drain included, to `ended` or the latest end."""
     span_s = ((answers.ended if ended is None else ended) - answers.begun) / 1e3
     if span_s <= 0:  # a damaged file of another tool
         return {}
-    return {"output": float(answers.tokens.sum()) / span_s, "requests": len(answers.sent) / span_s}
+    return {"output": answers.answered_tokens / span_s, "requests": answers.answered / span_s}
 
 
 def _per_token(spans: Floats, tokens: Floats) -> Floats:
@@ -86,7 +85,7 @@ def _aiperf(answers: Answers) -> Measures:
         "TTFT": Sample(answers.first_text - start),
         "ITL": Sample(mean_gaps),
         "E2E": Sample(answers.last_text - start),
-        **_rates(answers, float(answers.last_text.max())),
+        **_rates(answers, answers.last_answer),
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.metrics.peers import READ_IN, TOOLS, changed, recompute, tool_named
 from harness.model import CellResult
-from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records
+from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records
 from tests.factories.recorded import MS, facts, records
 
 STAMPS = [
@@ -71,6 +71,18 @@ def test_rates_are_over_the_whole_run():
     assert found["requests", ""] == pytest.approx(2 / 0.174)
     # its run ends with the last text, not with the stream
     assert said("aiperf", stream(count=2))[0]["requests", ""] == pytest.approx(2 / 0.144)
+
+
+@pytest.mark.parametrize("tool", ["vllm", "aiperf"])
+def test_rates_count_the_answers_of_users_who_did_not_hang_up_in_time(tool):
+    """They would be requests as any other of a tool without such users; times are of the measured alone."""
+    made = stream(count=2)
+    made.requests["phase"][1] = Phase.IMPATIENT
+    every, found = said(tool, stream(count=2))[0], said(tool, made)[0]
+    assert found["requests", ""] == every["requests", ""]
+    assert found["output", ""] == every["output", ""]
+    made.requests["outcome"][1] = Outcome.ABANDONED
+    assert said(tool, made)[0] == said(tool, stream())[0]
 
 
 def test_sglang_reads_no_tool_calls():
