@@ -42,9 +42,7 @@ class Document:
         try:
             return msgspec.json.decode(self.data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-            raise wrong(
-                self._no_number(error) or f"is not what {tool} writes: {_message(error)}", self.where
-            ) from None
+            raise self._unread(error, f"is not what {tool} writes") from None
 
     @property
     def where(self) -> str:
@@ -58,15 +56,16 @@ class Document:
         except msgspec.ValidationError:
             return frozenset()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise wrong(
-                self._no_number(error) or f"is not whole JSON: {_message(error)}", self.where
-            ) from None
+            raise self._unread(error, "is not whole JSON") from None
 
-    def _no_number(self, error: Exception) -> str | None:
-        """The reason it is no JSON, if Python wrote a float that is no number."""
-        match = re.search(r"\(byte (\d+)\)", str(error))
+    def _unread(self, error: Exception, what: str) -> SpecError:
+        """Names the float that is no number, where Python wrote one, else what the decoder says."""
+        words = str(error).replace("`", "'")
+        match = re.search(r"\(byte (\d+)\)", words)
         found = _NO_NUMBER.match(self.data, int(match[1])) if match else None
-        return f"holds {found[0].decode()}, which is no number (byte {found.start()})" if found else None
+        if found:
+            return wrong(f"holds {found[0].decode()}, which is no number (byte {found.start()})", self.where)
+        return wrong(f"{what}: {words}", self.where)
 
     @property
     def keys_of_first(self) -> frozenset[str]:
@@ -168,10 +167,6 @@ def finite(value: float | None, what: str, where: str) -> float:
     if value is None or not 0 <= value < 1e15:
         raise wrong(f"{what} is {value}, which is no amount", where)
     return value
-
-
-def _message(error: Exception) -> str:
-    return str(error).replace("`", "'")
 
 
 def _name_infinite_rates(data: mmap.mmap) -> None:
