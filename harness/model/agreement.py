@@ -169,6 +169,7 @@ class PairAgreement(Record, frozen=True, kw_only=True):
     ] = UNSET
 
 
+MARGIN = 0.05  # change of a share within which nothing was lost that matters
 AccuracyVerdict = Literal["loses", "gains", "same", "undecided"]
 
 
@@ -196,16 +197,25 @@ class AccuracyChange(Record, frozen=True, kw_only=True):
     ]
 
     @property
+    def ends(self) -> tuple[str, str]:
+        """Ends of the interval in points: neither reads as 0 or the margin where the verdict says otherwise."""
+        low, high = (
+            signed(end, digits_apart(end, 0.0, -100 * MARGIN, 100 * MARGIN, least=1, shown=signed))
+            for end in (100 * self.change.low, 100 * self.change.high)
+        )
+        return low, high
+
+    @property
     def words(self) -> str:
         """`loses 3.1 to 8.4 points (31 lost, 6 gained of 400)`."""
-        low, _, high = (100 * share for share in self.change)
+        low, high = self.ends
         counts = f"{self.lost} lost, {self.gained} gained of {self.compared}"
         if self.verdict == "loses":
-            return f"loses {-high:.1f} to {-low:.1f} points ({counts})"
+            return f"loses {high[1:]} to {low[1:]} points ({counts})"
         if self.verdict == "gains":
-            return f"gains {low:.1f} to {high:.1f} points ({counts})"
+            return f"gains {low[1:]} to {high[1:]} points ({counts})"
         word = "as accurate" if self.verdict == "same" else "undecided"
-        return f"{word}: {signed(low)} to {signed(high)} points ({counts})"
+        return f"{word}: {low} to {high} points ({counts})"
 
 
 class ValuesPair(Record, frozen=True, kw_only=True):

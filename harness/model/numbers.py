@@ -57,9 +57,9 @@ def percent_figure(share: float) -> str:
     return percent_of_all(share) if share < 1 and shown == "100" else shown
 
 
-def signed(value: float) -> str:
-    """One decimal and a sign; nothing has no minus."""
-    return f"{value:+.1f}".replace("-0.0", "+0.0")
+def signed(value: float, decimals: int = 1) -> str:
+    """Nothing has no minus."""
+    return f"{value:+z.{decimals}f}"
 
 
 def duration(seconds: float) -> str:

@@ -14,11 +14,11 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from harness.model import AccuracyChange, AccuracyVerdict, Interval
+from harness.model.agreement import MARGIN
 from harness.stats.binomial import share_above
 
 LEVEL = 0.05
 LOOKS = ((1 / 3, 0.1), (2 / 3, 0.3), (1.0, 0.6))  # share of the questions, and of the level
-MARGIN = 0.05  # within which nothing was lost that matters
 NOT_ASKED = "-"
 _STEPS = 50  # halvings
 

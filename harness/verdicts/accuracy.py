@@ -9,7 +9,8 @@ from harness.model import (
     ComparedLabel,
     GateRow,
 )
-from harness.stats.paired import LEVEL, MARGIN, change
+from harness.model.agreement import MARGIN
+from harness.stats.paired import LEVEL, change
 from harness.verdicts.gate import Place
 
 METRIC = "accuracy.drop"

@@ -1,7 +1,7 @@
 """Whether the backends answered alike."""
 
 from harness.model import Agreement, Interval, Summary, ValuesAgreement, known
-from harness.model.numbers import percent_apart, signed
+from harness.model.numbers import percent_apart
 from harness.report.findings.accuracy_words import MANY, asked_at, at_once
 from harness.report.wording import NOT_KNOWN, Table, plain
 
@@ -39,7 +39,7 @@ def _shares(agreement: Agreement) -> Table:
 def _accuracy(agreement: Agreement) -> Table:
     rows = []
     for change in agreement.accuracy:
-        low, _, high = (signed(100 * end) for end in change.change)
+        low, high = change.ends
         subject = f"{change.b} / itself" if change.a == change.b else f"{change.b} / {change.a}"
         counts = map(str, (change.compared, change.lost, change.gained))
         between = plain(f"{subject}, {asked_at(agreement, change)}")

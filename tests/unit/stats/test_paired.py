@@ -103,3 +103,16 @@ def test_a_failed_look_is_tested_again_with_more():
     words = found.between("a", "b", under_load=False).words
     assert words.startswith(("loses 1.5 to 8.", "loses 1.6 to 8."))
     assert words.endswith("(60 lost, 30 gained of 600)")
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "count", "level", "text"),
+    [
+        (8, 7, 239, 0.015, "undecided: -5.003 to +4.1 points (8 lost, 7 gained of 239)"),
+        (32, 32, 358, 0.03, "undecided: -5.01 to +5.01 points (32 lost, 32 gained of 358)"),
+        (33, 12, 120, 0.0025, "loses 0.03 to 33.7 points (33 lost, 12 gained of 120)"),
+        (12, 33, 120, 0.0025, "gains 0.03 to 33.7 points (12 lost, 33 gained of 120)"),
+    ],
+)
+def test_no_end_of_an_interval_reads_as_what_the_verdict_excludes(lost, gained, count, level, text):
+    assert look(lost, gained, count, level).between("a", "b", under_load=False).words == text
