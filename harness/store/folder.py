@@ -347,7 +347,7 @@ def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
 
 
 def each_once(runs: Iterable[RunFolder]) -> list[RunFolder]:
-    """Without those that are another one again, under another path."""
+    """Leaves out runs that are others again, under another path."""
     return list({run.path.resolve(): run for run in runs}.values())
 
 
