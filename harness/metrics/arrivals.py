@@ -9,6 +9,7 @@ All limits are those of one false alarm in 1,000 cells.
 import math
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -116,31 +117,46 @@ def compare(
             reason=reason,
         )
     if burstiness is None:
-        sent_dispersion = _dispersion(_counts(sent_ns, asked_ns))
-        sent = Statistics(sent.rate_per_s, sent.gap_cv, sent_dispersion)
-        against, limits = "its schedule", _limits_of_schedule(asked, count)
-        distance = _distance_of_times(asked_ns, sent_ns)
-        farthest = _KOLMOGOROV * math.sqrt(2 / count)
+        test = _against_schedule(asked, asked_ns, sent, sent_ns)
     else:
-        against = "Poisson" if burstiness == 1 else f"gamma, burstiness {burstiness:g}"
-        limits = _limits_of_process(burstiness, count)
-        if burstiness < 1 / _PER_BIN:  # bursts fill more than a bin: no formula for the counts holds
-            limits["dispersion"] = _limits_of_schedule(asked, count)["dispersion"]
-        distance = _distance_of_gaps(np.diff(sent_ns) / 1e9, asked.rate_per_s, burstiness)
-        farthest = _KOLMOGOROV / (math.sqrt(count - 1) + 0.12 + 0.11 / math.sqrt(count - 1))
-    limits["ks"] = (0.0, farthest)
+        test = _against_process(asked, sent, sent_ns, burstiness)
     tested = Arrivals(
         process=process,
         arrivals=count,
-        against=against,
+        against=test.against,
         asked=asdict(asked),
-        achieved={**asdict(sent), "ks": distance},
-        limits={name: list(limit) for name, limit in limits.items()},
+        achieved={**asdict(test.sent), "ks": test.distance},
+        limits={name: list(limit) for name, limit in test.limits.items()},
         verdict="kept",
         reason=None,
     )
     wrong = outside(tested)
     return structs.replace(tested, verdict="differs", reason=", ".join(wrong)) if wrong else tested
+
+
+class _Test(NamedTuple):
+    against: str
+    sent: Statistics
+    distance: float  # of Kolmogorov and Smirnov
+    limits: dict[str, Limits]
+
+
+def _against_schedule(asked: Statistics, asked_ns: Stamps, sent: Statistics, sent_ns: Stamps) -> _Test:
+    limits = _limits_of_schedule(asked, len(sent_ns))
+    limits["ks"] = (0.0, _KOLMOGOROV * math.sqrt(2 / len(sent_ns)))
+    in_its_bins = replace(sent, dispersion=_dispersion(_counts(sent_ns, asked_ns)))
+    return _Test("its schedule", in_its_bins, _distance_of_times(asked_ns, sent_ns), limits)
+
+
+def _against_process(asked: Statistics, sent: Statistics, sent_ns: Stamps, burstiness: float) -> _Test:
+    count = len(sent_ns)
+    limits = _limits_of_process(burstiness, count)
+    if burstiness < 1 / _PER_BIN:  # bursts fill more than a bin: no formula for the counts holds
+        limits["dispersion"] = _limits_of_schedule(asked, count)["dispersion"]
+    limits["ks"] = (0.0, _KOLMOGOROV / (math.sqrt(count - 1) + 0.12 + 0.11 / math.sqrt(count - 1)))
+    against = "Poisson" if burstiness == 1 else f"gamma, burstiness {burstiness:g}"
+    distance = _distance_of_gaps(np.diff(sent_ns) / 1e9, asked.rate_per_s, burstiness)
+    return _Test(against, sent, distance, limits)
 
 
 def outside(arrivals: Arrivals) -> list[str]:
