@@ -102,7 +102,7 @@ def _found(claim: Claim, context: RunContext) -> Iterator[ClaimFinding]:
         measured = context.estimate(label, load, claim.measure)
         if claim.kind == "scaling":
             measured = _over(measured, context.estimate(label, LoadPoint("concurrency", 1), claim.measure))
-        yield _one(label, load, claim.limits, measured)
+        yield _finding(label, load, claim.limits, measured, *_judged(claim.limits, measured))
 
 
 def _pairs(claim: Claim, context: RunContext, load: LoadPoint) -> Iterator[ClaimFinding]:
@@ -111,15 +111,16 @@ def _pairs(claim: Claim, context: RunContext, load: LoadPoint) -> Iterator[Claim
         a, b = context.label(better), context.label(worse)
         if a is None or b is None:
             continue
-        about, finding = f"{a} / {b}", context.finding(a, b, load, claim.measure)
+        measured, finding = (
+            context.gain(a, b, load, claim.measure),
+            context.finding(a, b, load, claim.measure),
+        )
+        verdict, why = _judged((low, high), measured)
         if finding and _says_nothing(finding):
-            yield _finding(about, load, (low, high), None, OPEN, f"{finding.verdict}: {finding.why}")
-            continue
-        measured = context.gain(a, b, load, claim.measure)
-        if finding and finding.verdict == "same" and low == 1.0:
-            yield _finding(about, load, (low, high), measured, "contradicted", "the same within the noise")
-            continue
-        yield _one(about, load, (low, high), measured)
+            measured, verdict, why = None, OPEN, f"{finding.verdict}: {finding.why}"
+        elif finding and finding.verdict == "same" and low == 1.0:
+            verdict, why = "contradicted", "the same within the noise"
+        yield _finding(f"{a} / {b}", load, (low, high), measured, verdict, why)
 
 
 def _says_nothing(finding: PairVerdict) -> bool:
@@ -127,17 +128,16 @@ def _says_nothing(finding: PairVerdict) -> bool:
     return finding.verdict == "not comparable" or (finding.ratio is None and any(finding.left_out))
 
 
-def _one(about: str, load: LoadPoint, stated: tuple[float, float], measured: Triple | None) -> ClaimFinding:
+def _judged(stated: tuple[float, float], measured: Triple | None) -> tuple[ClaimVerdict, str]:
+    """The verdict on an interval, and why."""
     low, high = stated
     if measured is None:
-        word, why = OPEN, "no interval: too few runs, or not reported"
-    elif measured[0] >= low and measured[2] <= high:
-        word, why = "reproduced", "the whole interval fits the claim"
-    elif measured[2] < low or measured[0] > high:
-        word, why = "contradicted", "the whole interval lies outside the claim"
-    else:
-        word, why = OPEN, "the interval reaches over the limit of the claim: more runs are needed"
-    return _finding(about, load, stated, measured, word, why)
+        return OPEN, "no interval: too few runs, or not reported"
+    if measured[0] >= low and measured[2] <= high:
+        return "reproduced", "the whole interval fits the claim"
+    if measured[2] < low or measured[0] > high:
+        return "contradicted", "the whole interval lies outside the claim"
+    return OPEN, "the interval reaches over the limit of the claim: more runs are needed"
 
 
 def _finding(
