@@ -60,8 +60,10 @@ def read(document: Document) -> Payload:
         reasoning.append(thought or _parts(content, "thinking", "summary"))
         text = string(content) or string(delta.get("refusal")) or string(delta.get("text"))
         (reasoning if "extra_content" in delta and _is_thought(delta) else texts).append(text)
-        if called := delta.get("tool_calls") or delta.get("function_call"):
-            calls += _tool_calls(called if isinstance(called, list) else [{"function": called}])
+        if called := delta.get("tool_calls"):
+            calls += _tool_calls(called)
+        elif called := delta.get("function_call"):
+            calls += _tool_calls([{"function": called}])
     usage = _usage(document)
     # An empty delta may be a token without text, also where the engine adds its counts to each event.
     empty = EventKind.OTHER if choices else usage_kind(usage)
