@@ -73,6 +73,7 @@ def test_role_chunk_text_finish_usage_done() -> None:
             '{"a":',
         ),
         (delta(None, tool_calls=[{"index": 0, "function": {"name": "f"}}]), EventKind.TOOL_CALL, "f"),
+        (delta(None, tool_calls={"name": "f", "arguments": "{}"}), EventKind.OTHER, ""),
         (b'{"choices":[{"index":0,"text":"abc"}]}', EventKind.TEXT, "abc"),
         (b'{"choices":[{"delta":null,"message":{"content":"a"}}]}', EventKind.TEXT, "a"),
         (b'{"choices":[{"delta":{},"message":{"content":"all so far"}}]}', EventKind.OTHER, ""),
