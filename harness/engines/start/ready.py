@@ -39,6 +39,15 @@ _CAUSES = (
         "its port is taken: stop the other server, or set no port",
     ),
     Failure(
+        r"No space left on device",
+        "a disk is full (`df -h`), or /dev/shm too small: that of a container is shm_size in its definition",
+    ),
+    Failure(
+        r"couldn't connect to '\S+' to load|gated repo"
+        r"|(GatedRepo|RepositoryNotFound|LocalEntryNotFound|HfHubHTTP)Error",
+        "it cannot fetch the weights: check the network and HF_TOKEN, and accept their licence in the hub",
+    ),
+    Failure(
         r"failed to load model|error loading model|invalid magic|not a valid model|SafetensorError"
         r"|does not appear to have a file|Can't load the configuration",
         "the weights cannot be read: check the file given with --model, or delete it from the cache",

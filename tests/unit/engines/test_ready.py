@@ -1,5 +1,7 @@
 """What an engine that did not start is reported with."""
 
+import pytest
+
 from harness.engines.provide.logged import Log
 from harness.engines.start.ready import failure
 
@@ -103,6 +105,20 @@ def test_a_cause_is_found_in_a_log_with_colours(tmp_path):
     plain = failure("ended", "vllm", written(tmp_path, LOG))
     coloured = LOG.replace("(EngineCore pid=12)", "\x1b[1;36m(EngineCore pid=12)\x1b[0;0m")
     assert str(failure("ended", "vllm", written(tmp_path, coloured))) == str(plain)
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("OSError: We couldn't connect to 'https://huggingface.co' to load the files", "it cannot fetch the"),
+        ("GatedRepoError: 401 Client Error.", "it cannot fetch the weights"),
+        ("OSError: [Errno 28] No space left on device", "a disk is full (`df -h`), or /dev/shm too small"),
+    ],
+)
+def test_weights_that_cannot_be_fetched_or_stored_are_no_damaged_file(tmp_path, line, hint):
+    """As transformers words it, whose last exception names a configuration that cannot be loaded."""
+    log = written(tmp_path, f"{line}\nOSError: Can't load the configuration of 'Qwen/Qwen3-8B'.\n")
+    assert failure("ended", "vllm", log).hint.startswith(hint)
 
 
 def test_what_an_earlier_start_wrote_is_no_cause_of_this_one(tmp_path):
