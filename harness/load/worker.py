@@ -169,20 +169,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     pipe.send(READY)
     t0: int = pipe.recv()
     spill = Spill(share.folder)
-    stamps_to_times = clock.to_monotonic_many if clock is not None else partial(np.asarray, dtype=np.int64)
-    finalizer = Finalizer(
-        t0,
-        stamps_to_times,
-        Secrets(tuple(secret for url in job.urls for secret in secrets(url, job.access))),
-        job.phases(share.seqs),
-        share.worker,
-        closed_loop=isinstance(job.schedule, ClosedLoop),
-        promised=job.promised,
-        api=APIS[job.api],
-        items=job.items,
-        dimensions=job.dimensions,
-    )
-    tally = Tally(finalizer, spill, turns)
+    tally = Tally(_make_finalizer(share, clock, t0), spill, turns)
     dispatcher = _make_dispatcher(job, t0)
     finalize: Callable[[Exchange], object] = tally.finalize
     if isinstance(dispatcher, SessionDispatcher):
@@ -264,6 +251,22 @@ def _make_event_loop(
     routes = [find_route(url, job.access.certificates) for url in job.urls]
     pool = ConnectionPool(poller, routes, kernel=clock is not None, reuse=job.promised.keeps_connection)
     return EventLoop(wires, pool, balancer_of(job), clock, limits)
+
+
+def _make_finalizer(share: Share, clock: StampClock | None, t0: int) -> Finalizer:
+    job = share.job
+    return Finalizer(
+        t0,
+        clock.to_monotonic_many if clock is not None else partial(np.asarray, dtype=np.int64),
+        Secrets(tuple(secret for url in job.urls for secret in secrets(url, job.access))),
+        job.phases(share.seqs),
+        share.worker,
+        closed_loop=isinstance(job.schedule, ClosedLoop),
+        promised=job.promised,
+        api=APIS[job.api],
+        items=job.items,
+        dimensions=job.dimensions,
+    )
 
 
 def _make_dispatcher(job: LoadJob, t0: int) -> Dispatcher:
