@@ -12,13 +12,13 @@ from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
 from harness.report.wording import listing, plain, short_names
 from harness.verdicts import capacity, knee
+from harness.verdicts.sequential import DECIDED
 
 SIGNS = (
     "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
     "in brackets: pairs not implied by the ranking"
 )
 PAIRS = 3  # spelled out where there are no more at a load point; the report has all
-DECIDED = ("faster", "slower", "same")
 
 
 @dataclass(frozen=True, slots=True)
