@@ -127,36 +127,38 @@ def _engine_seen(seen: Numbers) -> bool:
     return seen["gpu_pct"] is not None or seen["engine_cores"] is not None
 
 
+def _gpu_idles(seen: Numbers) -> bool:
+    return seen["gpu_pct"] is not None and seen["gpu_pct"] <= 100.0 - GPU_IDLE_PCT
+
+
 def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
-    """A GPU that is busy is not held up by the CPU."""
-    used, limit, gpu_pct = seen["engine_cores"], seen["engine_cores_limit"], seen["gpu_pct"]
-    busy, others, cpus = seen["busy_cores"], seen["other_cores"], seen["cpus"]
-    if _unread(seen, cell) or (gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT):
+    used, limit, idle = seen["engine_cores"], seen["engine_cores_limit"], ""
+    if _gpu_idles(seen):  # the threads of `threads` are not those that feed a GPU
+        limit, idle = _given_cores(seen), f", the GPU was busy {seen['gpu_pct']:.0f} %"
+    elif seen["gpu_pct"] is not None or _unread(seen, cell):
         return
-    gpu_idles = gpu_pct is not None and gpu_pct <= 100.0 - GPU_IDLE_PCT
-    if gpu_idles:  # the threads of `threads` are not those that feed a GPU
-        limit = _given_cores(seen)
-    if (gpu_pct is None or gpu_idles) and used is not None and limit is not None and used >= CPU_FULL * limit:
-        idle = f", the GPU was busy {gpu_pct:.0f} %" if gpu_idles else ""
+    if used is not None and limit is not None and used >= CPU_FULL * limit:
         yield "cpu", f"the CPU: the engine used {_engine_cores(used, seen, cell)}{idle}"
-    if (
-        busy is not None
-        and cpus is not None
-        and busy >= MACHINE_FULL * cpus
-        and (others or 0.0) >= 0.1 * cpus
-    ):
+
+
+def _cpu_contended(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
+    """A GPU that is busy is not held up by the CPU."""
+    busy, others, cpus = seen["busy_cores"], seen["other_cores"] or 0.0, seen["cpus"]
+    if _unread(seen, cell) or (seen["gpu_pct"] or 0.0) >= GPU_BUSY_PCT or busy is None or cpus is None:
+        return
+    if busy >= MACHINE_FULL * cpus and others >= 0.1 * cpus:
         yield (
             "cpu-contended",
             f"the CPU, shared: {busy:.1f} of {cpus:g} cores busy, {others:.1f} of them with other work",
         )
+
+
+def _engine_process(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     alone = seen["busiest_process_cores"]
     process = known(cell.server.busiest_process) if cell.server else None
-    if gpu_idles and process and alone is not None and alone >= PROCESS_FULL:
-        name = process.name or f"process {process.pid}"
-        yield (
-            "engine-process",
-            f"the engine's own CPU work: {name} used {alone:.2f} of a core, the GPU was busy {gpu_pct:.0f} %",
-        )
+    if _gpu_idles(seen) and process and alone is not None and alone >= PROCESS_FULL:
+        name, gpu = process.name or f"process {process.pid}", f"the GPU was busy {seen['gpu_pct']:.0f} %"
+        yield "engine-process", f"the engine's own CPU work: {name} used {alone:.2f} of a core, {gpu}"
 
 
 def _given_cores(seen: Numbers) -> float | None:
@@ -218,4 +220,14 @@ def _busy(seen: Numbers, cell: Watched) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-_RULES: tuple[Rule, ...] = (_client, _kv_cache, _gpu_inside, _cpu, _queue, _gpu, _load)
+_RULES: tuple[Rule, ...] = (
+    _client,
+    _kv_cache,
+    _gpu_inside,
+    _cpu,
+    _cpu_contended,
+    _engine_process,
+    _queue,
+    _gpu,
+    _load,
+)
