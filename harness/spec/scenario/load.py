@@ -96,15 +96,14 @@ def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
         "abandon_after_s": (load.abandon_share > 0, "abandon_share"),
         "think_time": (load.think_time_s > 0, "think_time_s"),
     }
-    unread = {key: what for key, (is_read, what) in read.items() if not is_read}
+    by_flag = {key for key in _DEFAULTS if f"load.{key}" in given}
     unread = {
         key: what
-        for key, what in unread.items()
-        if getattr(load, key) != _DEFAULTS[key] or f"load.{key}" in given
+        for key, (is_read, what) in read.items()
+        if not is_read and (key in by_flag or getattr(load, key) != _DEFAULTS[key])
     }
-    chosen = any(f"load.{key}" in given for key in _DECIDING)
     for key, what in unread.items():
-        if not chosen or f"load.{key}" in given:
+        if key in by_flag or by_flag.isdisjoint(_DECIDING):
             raise SpecError(f"only applies to {what}", where=f"{where}.{key}", hint="leave it out")
     return replace(load, **{key: _DEFAULTS[key] for key in unread})  # type: ignore[arg-type]  # of its fields
 
