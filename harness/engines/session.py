@@ -137,7 +137,9 @@ class EngineSession(Server):
 
     @contextmanager
     def end_as_error(self, label: str) -> Iterator[None]:
-        """Raises SetupError with the engine's end and its log in place of whatever a question to it says."""
+        """Raises SetupError with the engine's end and its log in place of whatever a question to it says; of
+        one that has not ended, what that says and where its log is.
+        """
         try:
             yield
         except StorageError:
@@ -145,6 +147,8 @@ class EngineSession(Server):
         except SetupError as error:
             ended = self.exited(suspected=True)
             if ended is None:
+                if self._log is not None and not error.hint:
+                    error.hint = f"its log: {self._log.path}"
                 raise
             raise self.failure(f"ended after it was ready: {ended}", label) from error
 

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.engines import session
+from harness.engines.provide.logged import Log
 from harness.engines.session import EngineSession, _access_for
 from harness.engines.speak.server import Server
 from harness.errors import SetupError
@@ -91,3 +93,19 @@ def test_an_engine_that_bench_started_is_not_asked_again():
     started.facts = {"server_version": "1"}
     started.look_again()
     assert started.facts == {"server_version": "1"}
+
+
+def test_what_fails_on_an_engine_that_lives_on_names_its_log(monkeypatch, tmp_path):
+    """Such as one whose server process died and whose parent did not."""
+    monkeypatch.setattr(session, "_DYING_S", 0)
+    life, log = SimpleNamespace(exited=lambda: None), Log(tmp_path / "vllm-r0.log")
+    ours = EngineSession(load_backend("vllm"), "http://h:1", "", life=life, log=log)
+    running = EngineSession(load_backend("vllm"), "http://h:1", "")
+    for engine, own, hint in (
+        (ours, None, f"its log: {log.path}"),
+        (ours, "wait", "wait"),
+        (running, None, None),
+    ):
+        with pytest.raises(SetupError) as caught, engine.end_as_error("vllm"):
+            raise SetupError("Connection refused", hint=own)
+        assert caught.value.hint == hint
