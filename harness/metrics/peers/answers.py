@@ -88,7 +88,8 @@ def take(records: Records, handshake_ms: float | None, api: str) -> Answers | No
 
 
 def _answered(rows: NDArray[np.void]) -> NDArray[np.void]:
-    return rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
+    answered: NDArray[np.void] = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
+    return answered
 
 
 def _tokens(rows: NDArray[np.void]) -> Floats:
