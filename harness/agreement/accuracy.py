@@ -29,7 +29,10 @@ def accuracy(marked: str) -> Interval | None:
 
 
 def changes(backends: Mapping[str, BackendAgreement]) -> Iterator[AccuracyChange]:
-    """Each kind at 5 % together: pairs one at a time, pairs under load, each backend under load."""
+    """Pairs asked one question at a time, pairs under load, and each backend under load against itself.
+
+    The level of 5 % holds for all of each kind together.
+    """
     couples = list(combinations(backends, 2))
     for under_load in (False, True):
         for a, b in couples:

@@ -174,7 +174,7 @@ def _discord(questions: Sequence[Question], first: Answers, second: Answers) -> 
 def _disagreement(
     between: tuple[int, int], own: tuple[tuple[int, int], tuple[int, int]], pairs: int
 ) -> Disagreement:
-    """Counts disagreement against what load does to the one of them by which it is explained better."""
+    """Compares how often two disagree with how often load changes the one that explains it better."""
     count, compared = between
     known = [(more_often(count, compared, *changed), *changed) for changed in own if compared and changed[1]]
     p_value, worst, asked = max(known, default=(None, 0, 0))

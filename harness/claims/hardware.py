@@ -1,6 +1,6 @@
 """The hardware on which a claim was made, as far as names of GPUs tell."""
 
-# hardware of a claim → how it is called, what the names of this machine's GPUs must hold; none where empty
+# By key of a claim: what it is called, and a pattern for the names of this machine's GPUs; "": there is none.
 HARDWARE = {
     "cpu": ("a CPU", ""),
     "gpu": ("a GPU", "."),

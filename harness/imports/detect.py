@@ -168,9 +168,7 @@ def _unknown(where: str) -> SpecError:
 
 
 def entries_below(folder: Path) -> list[Path]:
-    """Sorted entries; none if there are more than anybody keeps results in, such as in
-    `/`. Raises OSError.
-    """
+    """Sorted entries; none if there are more than anybody keeps results in, as in `/`. Raises OSError."""
     found = list(islice(folder.rglob("*"), MOST_ENTRIES + 1))
     return sorted(found) if len(found) <= MOST_ENTRIES else []
 

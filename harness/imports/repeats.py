@@ -34,8 +34,8 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The name, with what sets it apart from others of its file. Where the file has a name of its own,
-        that of a backend that was given none says nothing.
+        """The given name, with what sets it apart from others of its file. If none was given, a name that the
+        file has stands alone.
         """
         own = self.taken.label
         if own and self.label == SERVER:

@@ -83,8 +83,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Times in seconds on one clock; None: not known. `chunks_s`: arrivals, ascending, all with text but so
-    many at either end."""
+    """Times in seconds on one clock; None: not known. `chunks_s`: arrivals, ascending; all have text but the
+    first `empty_first` and the last `empty_last`.
+    """
 
     sent_s: float
     end_s: float | None = None

@@ -76,9 +76,7 @@ def _server(path: Path) -> dict[str, str]:
 
 
 def _peer(document: Document, file: _File) -> str | None:
-    """The tool whose definitions the figures have; None if neither the file nor the user
-    names the version.
-    """
+    """The tool whose definitions the figures have; None if neither file nor user names the version."""
     given = document.tool_version
     if not memoryview(file.server_ttfts).nbytes:
         return _known(given) if given else None

@@ -62,7 +62,7 @@ def locked(wanted: Iterable[str], has: Has, target: Target, pip: Pip, wheels: Pa
 
 
 def _of_machine(line: str, has: Has) -> str:
-    """An extra of what the machine has is of that version."""
+    """Pins a requirement with extras to the version that the machine has."""
     need = Requirement(line)
     version = has.get(canonicalize_name(need.name))
     if not need.extras or not version:

@@ -19,9 +19,7 @@ _INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX"
 
 
 def unfit(definition: Backend, *, built: bool) -> Iterator[SetupError]:
-    """Reasons that no installation can change, of one that is installed. `built`: its environment exists,
-    with its Python.
-    """
+    """Reasons why this machine cannot have or use its environment. `built`: it exists, with its Python."""
     process = definition.process
     assert process is not None
     yield from _processor(process)

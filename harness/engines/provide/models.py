@@ -25,8 +25,8 @@ from harness.untrusted import read_document
 
 
 def find_model(given: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
-    """Returns what `--model` says: a name of models.toml, or what looks like a path; None: the default
-    for that.
+    """The model of `--model`, a name of models.toml or what looks like a path. None: the default of models
+    that give this.
     """
     if given is not None and (given.endswith(".gguf") or "/" in given):
         return local_model(given)

@@ -163,7 +163,7 @@ def _fill(definition: Backend) -> dict[str, str]:
 def _model(definition: Backend) -> tuple[str, str]:
     """The variable that names it, by its form, and the first model that is on the hub in both forms.
 
-    No variable names a model in the folder of weights, or one that files of the engine's own name too.
+    There is no variable for a model in the folder of weights, nor where [engine.files] name the model too.
     """
     form = definition.backend.weights
     if not definition.engine.fetches:
