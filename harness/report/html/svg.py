@@ -146,7 +146,7 @@ class _Drawing:
             drawn.append(tag("path", d=bars, class_="bars"))
         drawn += [
             tag("path", d=MARKS[index % len(MARKS)], class_="mark",
-                transform=f"translate({_n(self.x(point.x))},{_n(self.y(point.y))})")
+                transform=self._at(point))
             for point in _marked(line.points, index)
         ]  # fmt: skip
         drawn += [self._label(point) for point in line.points if point in self.labels]
@@ -156,8 +156,11 @@ class _Drawing:
         label = self.labels[point]
         return tag(
             "text", label.text, x=_n(label.dx), y=_n(label.dy), text_anchor=label.anchor, class_="at",
-            transform=f"translate({_n(self.x(point.x))},{_n(self.y(point.y))})",
+            transform=self._at(point),
         )  # fmt: skip
+
+    def _at(self, point: Point) -> str:
+        return f"translate({_n(self.x(point.x))},{_n(self.y(point.y))})"
 
     def _bar(self, point: Point) -> str:
         along = None if point.low is None or point.high is None else (point.low, point.high)
