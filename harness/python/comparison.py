@@ -67,10 +67,14 @@ def compare(
     A single run: its backends against the first of them. `force` compares where conditions differ in what
     matters; `floor` is the smallest difference that counts, as a share (0.02 in a run, 0.05 between runs);
     `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
+    Raises BenchError as `load` does, and for a run that is there twice.
     """
+    from harness.errors import SpecError
     from harness.run.keep.loaded import comparable
     from harness.verdicts.baseline import compare_runs
 
+    if floor is not None and not 0 <= floor < float("inf"):
+        raise SpecError(f"must be a share from 0 on, such as 0.02, not {floor}", where="floor")
     given = [
         run_or_name if isinstance(run_or_name, Run) else load(run_or_name)
         for run_or_name in (baseline, *others)

@@ -12,7 +12,6 @@ from harness.errors import SetupError, SpecError, reason
 if TYPE_CHECKING:
     from harness.cli.commands.imports import Found
     from harness.model import RunComparison
-    from harness.run.keep.loaded import LoadedRun
     from harness.verdicts.baseline import Run
 
 
@@ -36,7 +35,7 @@ def check_several(names: Sequence[str]) -> None:
 
 
 def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> "list[Run]":
-    """Prints what must be known of their figures on stderr. Raises as `load_run`.
+    """Prints what must be known of their figures on stderr. Raises as `load_run` and `comparable`.
 
     A file of another tool, or a folder of them, is a run that is discarded afterwards.
     """
@@ -44,33 +43,15 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
     from harness.run.keep.loaded import comparable, load_run
     from harness.untrusted import inert
 
-    loaded: dict[Path, LoadedRun] = {}
+    loaded = []
     with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
         for index, name in enumerate(names):
             found = results_at(name)
             source = _imported(found, name, Path(imports, str(index))) if found else name
-            run = load_run(source, results, unverified=unverified)
-            for note in run.notes:
+            loaded.append(load_run(source, results, unverified=unverified))
+            for note in loaded[-1].notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
-            folder = run.folder.path.resolve()
-            if folder in loaded:
-                raise SpecError("is the same run twice", where=name, hint="name runs of two measurements")
-            loaded[folder] = run
-        runs = comparable([*loaded.values()])
-    _refuse_itself(runs)
-    return runs
-
-
-def _refuse_itself(runs: "Sequence[Run]") -> None:
-    """Raises SpecError: a file against itself shows no difference, whatever happened to the server."""
-    seen: dict[str, str] = {}
-    for run in runs:
-        files = {cell.imported.sha256: cell.imported.file for cell in run.cells if cell.imported}
-        for sha256, file in files.items():
-            if sha256 in seen:
-                what = f"{file} is the same file as one of {seen[sha256]}"
-                raise SpecError(what, where=run.name, hint="name files of two measurements")
-        seen |= dict.fromkeys(files, run.name)
+        return comparable(loaded)
 
 
 def _imported(found: "Found", name: str, target: Path) -> str:

@@ -84,8 +84,12 @@ def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
 
 
 def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
-    """Gives each run a unique name. Samples are empty if the records of an unverified run are damaged."""
+    """Gives each run a unique name. Samples are empty if the records of an unverified run are damaged.
+
+    Raises SpecError for a run, or a file of another tool, that is there twice.
+    """
     opened = []
+    _refuse_twice([run.folder.path for run in runs])
     for run, name in zip(runs, names_apart(run.name for run in runs), strict=True):
         samples = run.samples
         if set(samples) != set(run.folder.cells()):
@@ -96,4 +100,26 @@ def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
                     raise
                 samples = {}
         opened.append(Run(name, run.manifest, run.summary.cells, samples, run.summary))
+    _refuse_itself(opened)
     return opened
+
+
+def _refuse_twice(folders: Sequence[Path]) -> None:
+    seen = set()
+    for folder in folders:
+        if (resolved := folder.resolve()) in seen:
+            hint = "name runs of two measurements"
+            raise SpecError("is the same run twice", where=str(folder), hint=hint)
+        seen.add(resolved)
+
+
+def _refuse_itself(runs: Sequence[Run]) -> None:
+    """Raises SpecError: a file against itself shows no difference, whatever happened to the server."""
+    seen: dict[str, str] = {}
+    for run in runs:
+        files = {cell.imported.sha256: cell.imported.file for cell in run.cells if cell.imported}
+        for sha256, file in files.items():
+            if sha256 in seen:
+                what = f"{file} is the same file as one of {seen[sha256]}"
+                raise SpecError(what, where=run.name, hint="name files of two measurements")
+        seen |= dict.fromkeys(files, run.name)

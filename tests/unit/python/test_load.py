@@ -185,6 +185,19 @@ def test_a_comparison_is_that_of_the_command(tmp_path, monkeypatch, capsys):
     assert {row.b.rpartition("/")[2] for row in alone.verdicts().itertuples()} == {"llamacpp"}
 
 
+@pytest.mark.parametrize("floor", [-0.01, float("nan"), float("inf")])
+def test_a_floor_is_a_share_from_0_on(copied, floor):
+    with pytest.raises(sb.BenchError, match=r"^floor: must be a share from 0 on, such as 0\.02, not "):
+        sb.compare(copied.path, floor=floor)
+
+
+def test_a_run_is_not_compared_with_itself(copied):
+    """It was "not slower", whatever happened to the server."""
+    run = sb.load(copied.path)
+    with pytest.raises(sb.BenchError, match="is the same run twice"):
+        sb.compare(run, copied.path)
+
+
 def test_importing_loads_nothing_heavy_and_the_version_is_that_of_bench():
     code = (
         "import sys, llm_servebench as sb\nassert set(sb.__all__) <= set(dir(sb))\nprint(sb.__version__)\n"

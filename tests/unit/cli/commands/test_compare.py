@@ -42,7 +42,7 @@ def compared(monkeypatch):
                     manifest=None,
                     summary=SimpleNamespace(cells=()),
                     samples={},
-                    folder=SimpleNamespace(cells=list),
+                    folder=SimpleNamespace(cells=list, path=Path(name)),
                 )
                 for name in names
             ]

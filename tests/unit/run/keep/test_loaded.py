@@ -1,7 +1,12 @@
-"""What a reader of a comparison is shown about the runs in it."""
+"""What a reader of a comparison is shown about the runs in it, and that none is there twice."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from harness.errors import SpecError
+from harness.run.keep import loaded
 from harness.run.keep.loaded import load_run
 from tests.bench.audit.gates import change_json, mend
 from tests.factories.runs import TWO, Shape, make_run
@@ -15,3 +20,30 @@ def test_a_run_whose_engine_changed_has_a_note(tmp_path):
     notes = load_run(str(run.path), Path()).notes
     assert notes[-1].startswith(f"{run.path}: llamacpp changed during the run: engine version ")
     assert notes[-1].endswith("engine version b11549 (r0), 9 (r1)")
+
+
+def run(name, *sums):
+    """With a cell for each file, by its sum; None: a cell that bench measured."""
+    imported = [one and SimpleNamespace(file=f"{name}.json", sha256=one) for one in sums]
+    return SimpleNamespace(name=name, cells=[SimpleNamespace(imported=one) for one in imported])
+
+
+def test_a_copy_of_a_file_is_that_file():
+    """Several cells of one run may be of one file, and those that bench measured have none."""
+    different = [run("monday", "a", "a"), run("tuesday", "b"), run("ours", None), run("mine", None)]
+    loaded._refuse_itself(different)
+    with pytest.raises(SpecError) as caught:
+        loaded._refuse_itself([*different, run("copy", "c", "a")])
+    assert str(caught.value) == "copy: copy.json is the same file as one of monday"
+
+
+def test_each_of_many_runs_is_sought_on_the_disk_once(tmp_path, monkeypatch):
+    """It was compared with every run before it: a time that grows with the square of the runs."""
+    sought = []
+    resolve = Path.resolve
+    monkeypatch.setattr(Path, "resolve", lambda path: sought.append(path.name) or resolve(path))
+    folders = [tmp_path / f"run-{number}" for number in range(9)]
+    loaded._refuse_twice(folders)
+    assert sought == [folder.name for folder in folders]
+    with pytest.raises(SpecError, match="is the same run twice"):
+        loaded._refuse_twice([*folders, tmp_path / "run-9" / ".." / "run-0"])
