@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from harness.model import AccuracyChange, Agreement, ConditionAgreement, Summary, known
+from harness.model import (
+    AccuracyChange,
+    Agreement,
+    ComparedPair,
+    ConditionAgreement,
+    RunComparison,
+    Summary,
+    known,
+)
 from harness.report.wording import plain
 
 MANY = 100  # questions: more than --agreement has, so a loss of accuracy is looked for
@@ -20,6 +28,16 @@ def accuracy_lines(summary: Summary) -> Iterator[str]:
             agreement.questions >= MANY and (alone or change.a != change.b or change.verdict == "undecided")
         ):
             yield plain(f"accuracy, {asked_at(agreement, change)}: {_between(change)}")
+
+
+def compared_accuracy(
+    document: RunComparison, pair: ComparedPair, *, losses_only: bool = False
+) -> Iterator[str]:
+    """`accuracy, one at a time: loses 3.1 to 8.4 points (31 lost, 6 gained of 658)`."""
+    for row in document.accuracy:
+        loss = row.change is not None and row.change.verdict == "loses"
+        if (row.a, row.b) == (pair.a, pair.b) and (loss or not losses_only):
+            yield plain(f"accuracy, {'under load' if row.under_load else 'one at a time'}: {row.why}")
 
 
 def _between(change: AccuracyChange) -> str:

@@ -17,6 +17,7 @@ from harness.model import (
 )
 from harness.model.measures import Measure, measure, verdict_ways
 from harness.model.numbers import counted, percent, percent_of_all, short
+from harness.report.findings.accuracy_words import compared_accuracy
 from harness.report.findings.conclusion import order_of, speedup
 from harness.report.findings.sentences import load_words, waited
 from harness.report.wording import listing, plain
@@ -32,12 +33,12 @@ MOST_PARTS = 4  # figures that a sentence names; the table has all
 def answers(document: RunComparison) -> list[str]:
     """A sentence per pair and verdict: `vllm is slower than in the run of 2026-11-22: first token by …`.
 
-    For every figure that is slower or faster, and for the primary metric whatever its verdict. The capacities
-    that were searched for stand last, without a verdict.
+    For every figure that is slower or faster, for accuracy that was lost, and for the primary metric whatever
+    its verdict. The capacities that were searched for stand last, without a verdict.
     """
     names = run_names(document.runs)
     several = len({pair.a.run for pair in document.pairs}) > 1
-    found = [sentence for pair in document.pairs for sentence in _of_pair(pair, names, several)]
+    found = [sentence for pair in document.pairs for sentence in _of_pair(document, pair, names, several)]
     lines = [text for _word, text in sorted(found, key=lambda answer: _ORDER.index(answer[0]))]
     gone = sum(not figure.allowed for figure in document.missing)
     lacking = [f"{counted(gone, 'measurement')} missing."] if gone else []
@@ -107,7 +108,9 @@ def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:
     }
 
 
-def _of_pair(pair: ComparedPair, names: dict[str, str], several: bool) -> Iterator[tuple[str, str]]:
+def _of_pair(
+    document: RunComparison, pair: ComparedPair, names: dict[str, str], several: bool
+) -> Iterator[tuple[str, str]]:
     """Each verdict with its sentence, which names the new run where there are `several`."""
     alike = pair.a.label == pair.b.label
     new = f"{pair.a.label} of {names[pair.a.run]}" if several else pair.a.label
@@ -137,6 +140,8 @@ def _of_pair(pair: ComparedPair, names: dict[str, str], several: bool) -> Iterat
             "not comparable": f"{new} cannot be compared with {other}: {_obstacles(pair, mine)}.",
         }[word]
         yield word, plain(text, 1000)
+    for loss in compared_accuracy(document, pair, losses_only=True):
+        yield "slower", f"{new} against {other}: {loss}."
 
 
 def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:

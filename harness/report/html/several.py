@@ -10,6 +10,7 @@ from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
+from harness.report.findings.accuracy_words import compared_accuracy
 from harness.report.findings.against import answers, missing_lines, pair_words
 from harness.report.findings.conclusion import order, speedup
 from harness.report.findings.manifest_lines import machine, model
@@ -208,7 +209,10 @@ def _versions(run: Run) -> str:
 def _verdicts(document: RunComparison) -> Html:
     tables = [change_table(pair, findings) for pair in document.pairs for _, findings in by_load(pair)]
     drawn = (table(part.title, part.head, part.rows) for part in tables)
-    return section("verdicts", "Every figure", *drawn)
+    answered = [
+        f"{pair_words(pair)}: {line}" for pair in document.pairs for line in compared_accuracy(document, pair)
+    ]
+    return section("verdicts", "Every figure", *drawn, items(answered) if answered else None)
 
 
 def _differences(pairs: Sequence[ComparedPair]) -> Html:

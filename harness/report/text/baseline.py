@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.model import ComparedFigure, ComparedPair, ComparedRun, Difference, GateRow, RunComparison
+from harness.model import ComparedFigure, ComparedRun, Difference, GateRow, RunComparison
 from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted
+from harness.report.findings.accuracy_words import compared_accuracy
 from harness.report.findings.against import answers, missing_lines, pair_words, place_words
 from harness.report.tables.changes import by_load, change_table, legend
 from harness.report.text.terminal_text import BOLD, Paint, hanging
@@ -40,7 +41,7 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
             yield from _indented([legend(findings)], columns)
             yield from _indented(_reasons(findings), columns)
         yield from _indented((f"differs: {_difference(entry)}" for entry in pair.differences), columns)
-        yield from _indented(accuracy_lines(document, pair), columns)
+        yield from _indented(compared_accuracy(document, pair), columns)
         if pair.refused:
             yield from _indented([f"refused: {plain(pair.refused)}; --force compares all the same"], columns)
     yield ""
@@ -52,13 +53,6 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
 def _indented(lines: Iterable[str], columns: int) -> Iterator[str]:
     for line in lines:
         yield from wrap(line, columns, initial_indent="  ", subsequent_indent="    ")
-
-
-def accuracy_lines(document: RunComparison, pair: ComparedPair) -> Iterator[str]:
-    """`accuracy, one at a time: loses 3.1 to 8.4 points (31 lost, 6 gained of 658)`."""
-    for row in document.accuracy:
-        if (row.a, row.b) == (pair.a, pair.b):
-            yield plain(f"accuracy, {'under load' if row.under_load else 'one at a time'}: {row.why}")
 
 
 def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
@@ -102,7 +96,7 @@ def _markdown(document: RunComparison) -> Iterator[str]:
             yield "|---|---:|---:|---:|---:|---|"
             yield from map(markdown_row, table.rows)
             yield f"\n{markdown_escaped(legend(findings))}"
-        yield from (f"- {markdown_escaped(line)}" for line in accuracy_lines(document, pair))
+        yield from (f"- {markdown_escaped(line)}" for line in compared_accuracy(document, pair))
         if pair.refused:
             yield f"\nRefused: {markdown_escaped(plain(pair.refused))}"
         if pair.differences:

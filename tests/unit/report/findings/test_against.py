@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from harness.model import Interval
+from harness.model import Agreement, Interval
 from harness.report.findings.against import _by, answers, concluded, run_names
+from harness.report.html.several import page
 from harness.report.text.baseline import markdown, terminal
 from harness.verdicts.baseline import compare_runs
-from tests.factories.documents import changed
+from tests.factories.documents import changed, made
+from tests.factories.summaries import summary
 from tests.unit.verdicts.test_baseline import BASE, manifest, run
 from tests.unit.verdicts.test_pairs import cells
 
@@ -42,6 +44,27 @@ def test_capacities_that_were_searched_for_stand_last():
     *_, last = answers(compare_runs([BASE, searched]))
     assert last.startswith("Capacity in the run of 2026-11-20 08:00 new: vllm: ")
     assert "Capacity" not in " ".join(answers(compare_runs([BASE, run("new", tried)])))
+
+
+def test_a_loss_of_accuracy_stands_before_what_is_not_slower():
+    def asked(name, marks):
+        conditions = {"unloaded": {"marks": "1" * 600}, "saturated": {"marks": marks}}
+        agreement = made(Agreement, backends={"vllm": conditions}, sha256="same")
+        one = run(name, cells("vllm", 100))
+        return dataclasses.replace(one, summary=summary(*one.cells, agreement=agreement))
+
+    runs = [asked("old", "1" * 600), asked("new", ("1" * 9 + "0") * 60)]
+    document = compare_runs(runs)
+    first, second = answers(document)
+    loss = "accuracy, under load: loses 4.8 to 17.6 points (20 lost, 0 gained of 200)"
+    assert first == f"vllm against {OLD}old: {loss}."
+    assert second.startswith("vllm is not slower")
+    assert concluded(document).sentence.startswith(first)
+    text = page(runs, document).replace("\N{NO-BREAK SPACE}", " ")
+    assert f"<strong>{first}</strong>" in text
+    assert f"vllm: new against old: {loss}</li>" in text
+    assert "accuracy, one at a time: as accurate: " in text
+    assert answers(compare_runs(runs[::-1]))[0].startswith("vllm is not slower")  # a gain is none
 
 
 def test_a_sentence_names_a_few_figures_the_primary_ones_first():
