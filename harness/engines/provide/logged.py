@@ -36,14 +36,18 @@ class Log:
         return cls(path, path.stat().st_size if path.exists() else 0)
 
     def tail(self, lines: int) -> str:
-        """The beginnings of the last `lines` non-empty lines, without colours; "" when there is no log."""
+        """The beginnings of the last `lines` non-empty lines, without colours; "" when there is no log.
+
+        Of the states of a progress bar, which a terminal writes over one another, it has the last.
+        """
         try:
             with self.path.open("rb") as handle:
                 handle.seek(max(self.start, self.path.stat().st_size - _READ_BYTES))
                 text = COLOUR.sub("", handle.read().decode(errors="replace"))
         except FileNotFoundError:
             return ""
-        last = [line for line in text.splitlines() if line.strip()][-lines:]
+        shown = (line.rstrip().rpartition("\r")[2] for line in text.split("\n"))
+        last = [line for line in shown if line.strip()][-lines:]
         return "\n".join(line[:_LINE_CHARS].rstrip() for line in last)
 
     def last_line(self) -> str:

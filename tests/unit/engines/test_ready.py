@@ -100,6 +100,14 @@ def test_one_exception_is_shown_where_later_lines_have_pushed_it_out_of_sight(tm
     assert len(shown) == 16
 
 
+def test_a_progress_bar_hides_no_cause(tmp_path):
+    """tqdm writes `\\r` before each of its states, others after it."""
+    states = "".join(f"\rCapturing {number}/500" for number in range(500))
+    log = written(tmp_path, f"ValueError: no kernel\r\n{states}\nfetched 1\rfetched 2\r")
+    shown = below(failure("ended while loading: killed by SIGSEGV", "tool", log))
+    assert shown == ["  | ValueError: no kernel", "  | Capturing 499/500", "  | fetched 2"]
+
+
 def test_a_cause_is_found_in_a_log_with_colours(tmp_path):
     """As vLLM 0.11 names its processes, on a terminal or not."""
     plain = failure("ended", "vllm", written(tmp_path, LOG))
