@@ -12,7 +12,7 @@ class Reading(NamedTuple):
 
 
 def tightest(clock: Callable[[], int], tries: int, enough_ns: int = 0) -> Reading:
-    """The reading that least came in between, of so many, or the first that is narrower than `enough_ns`.
+    """Returns the reading in which least came in between, of so many, or the first below `enough_ns`.
 
     The CPU may be taken away between two reads.
     """

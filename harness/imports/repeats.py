@@ -98,8 +98,8 @@ def check(parts: Sequence[Part], names: Sequence[str]) -> None:
 
 
 def _evidence(part: Part) -> object:
-    """What two measurements never share: times of answers, or many figures. Of few, equal ones may, and
-    where nothing was answered all are 0.
+    """What two measurements never share: times of answers, or many figures. A few figures may be equal by
+    chance, and where nothing was answered all are 0.
     """
     rows = part.taken.records.requests
     figures = tuple(figure for figure in part.taken.reported.items() if figure[1])
