@@ -11,7 +11,7 @@ from harness import __version__
 from harness.errors import SpecError
 from harness.host import installation
 from harness.metrics.pooled import Samples
-from harness.model import Manifest, Plan, PlanBlock, Prices, Summary, as_json, known
+from harness.model import LoadPoint, Manifest, Plan, PlanBlock, Prices, Summary, as_json, known
 from harness.run.keep import origin
 from harness.store import RunFolder, seal
 from harness.store.atomic import json_bytes
@@ -175,26 +175,15 @@ def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, s
 def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> list[str]:
     """Planned cells that are missing though neither a failure nor an interruption explains it.
 
-    Cells are measured in order, so an interruption explains those after the last one that is there, and cells
-    that were set aside to be measured again. With --repeats auto, cells are required up to the first look and
-    the last repeat that the backend has at this load: later ones may not have been needed.
+    With --repeats auto, cells are required up to the first look and the last repeat that the backend has at
+    this load: later ones may not have been needed.
     """
-    planned = [cell.cell for block in plan.blocks for cell in block.cells]
-    expected = set(planned)
-    if manifest.state != "complete":
-        done = max((key for key, cell in enumerate(planned, 1) if cell in there), default=0)
-        expected = {cell for cell in planned[:done] if not folder.times_set_aside(cell)}
+    expected = _expected(folder, manifest, plan, there)
     failed = {(failure.backend, failure.repeat) for failure in manifest.failures}
     lives: dict[tuple[str, int], list[str]] = {}
     for block in plan.blocks:
         lives.setdefault(_life(block), []).extend(cell.cell for cell in block.cells)
-    last: dict[tuple[str, object], int] = {}
-    for block in plan.blocks:
-        for cell in block.cells:
-            if cell.cell in there:
-                key = (block.backend, cell.load)
-                last[key] = max(block.repeat, last.get(key, 0))
-    least = _least_repeats(manifest)
+    last, least = _last_repeats(plan, there), _least_repeats(manifest)
     missing = []
     for block in plan.blocks:
         alone = [cell.cell for cell in block.cells]
@@ -209,6 +198,30 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
             if cell.cell in expected - there and needed:
                 missing.append(cell.cell)
     return missing
+
+
+def _expected(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> set[str]:
+    """Planned cells that no interruption explains.
+
+    Cells are measured in order, so one explains those after the last one that is there, and cells that were
+    set aside to be measured again.
+    """
+    planned = [cell.cell for block in plan.blocks for cell in block.cells]
+    if manifest.state == "complete":
+        return set(planned)
+    done = max((key for key, cell in enumerate(planned, 1) if cell in there), default=0)
+    return {cell for cell in planned[:done] if not folder.times_set_aside(cell)}
+
+
+def _last_repeats(plan: Plan, there: set[str]) -> dict[tuple[str, LoadPoint], int]:
+    """The last repeat that a backend has at a load."""
+    last: dict[tuple[str, LoadPoint], int] = {}
+    for block in plan.blocks:
+        for cell in block.cells:
+            if cell.cell in there:
+                key = (block.backend, cell.load)
+                last[key] = max(block.repeat, last.get(key, 0))
+    return last
 
 
 def _least_repeats(manifest: Manifest) -> int | None:
