@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from harness.model import Agreement, known
+from harness.model import Agreement, LoadPoint, known
 from harness.model.measures import measure
 from harness.model.numbers import percent_figure
 from harness.report.charts.axes import fitted, linear
-from harness.report.charts.load import series
+from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.pareto import LONGEST_MARK, front
 from harness.report.charts.values import Values, kinds_words
@@ -26,20 +26,7 @@ def speed_and_accuracy(
         return
     *_, group = groups
     rates = series([group], values, RATE)
-    lines = []
-    marks = short_names(order, LONGEST_MARK)
-    for index, label in enumerate(order):
-        backend, rate = agreement.backends.get(label), rates.get(label, {}).get(group.point)
-        share = known(backend.unloaded.accuracy) if backend else None
-        if rate is None or share is None:
-            continue
-        low, middle, high = (100 * end for end in share)
-        figures = [percent_figure(end) for end in share]
-        text = f"{rate.text(RATE)}, {figures[1]} % right ({figures[0]} to {figures[2]})"
-        lost = _against_first(agreement, label)
-        text = f"{text}; {lost}" if lost else text
-        point = Point(rate.middle, middle, label, text, low, high, rate.interval, marks[label])
-        lines.append(Line(label, index, (point,)))
+    lines = list(_lines(rates, group.point, order, agreement))
     if len(lines) < 2:
         return
     points = [line.points[0] for line in lines]
@@ -63,6 +50,23 @@ def speed_and_accuracy(
         right=True,
         paper=True,
     )
+
+
+def _lines(rates: Series, load: LoadPoint, order: Sequence[str], agreement: Agreement) -> Iterator[Line]:
+    """Yields a line of one point for each backend that has both figures."""
+    marks = short_names(order, LONGEST_MARK)
+    for index, label in enumerate(order):
+        backend, rate = agreement.backends.get(label), rates.get(label, {}).get(load)
+        share = known(backend.unloaded.accuracy) if backend else None
+        if rate is None or share is None:
+            continue
+        low, middle, high = (100 * end for end in share)
+        figures = [percent_figure(end) for end in share]
+        text = f"{rate.text(RATE)}, {figures[1]} % right ({figures[0]} to {figures[2]})"
+        lost = _against_first(agreement, label)
+        text = f"{text}; {lost}" if lost else text
+        point = Point(rate.middle, middle, label, text, low, high, rate.interval, marks[label])
+        yield Line(label, index, (point,))
 
 
 def _against_first(agreement: Agreement, label: str) -> str:
