@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
@@ -32,28 +33,11 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import page_width
     from harness.report.findings.series_words import too_few_runs
     from harness.report.text import trends
-    from harness.report.wording import plain
-    from harness.store import open_run
-    from harness.store.history import append_history, history_path, read_history
-    from harness.summary import summarise_folder
-    from harness.validity.notices import left_out
-    from harness.verdicts.history import drifts, entries, not_kept, series
+    from harness.store.history import history_path, read_history
+    from harness.verdicts.history import drifts, series
 
     path = history_path(arguments.out)
-    added, new = set(), []
-    try:
-        for name in arguments.runs:
-            folder = open_run(name, arguments.out)
-            summary = summarise_folder(folder)
-            for warning in left_out(summary.warnings):
-                raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
-            new += entries(folder.read_manifest(), summary)
-            added.add(summary.run)
-            for why in not_kept(summary):
-                print(f"warning: {plain(why)}", file=sys.stderr)
-    finally:  # all at once, for the whole history is read each time; what came before a damaged run stays
-        if new:
-            append_history(path, new)
+    added = _add_runs(arguments, path)
     history = read_history(path)
     if not history:
         adds = "`bench history RUN` adds one; --out names the folder of the runs"
@@ -76,3 +60,29 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
     failed = any(drift.series.has_any(judged) for drift in regressions)
     return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
+
+
+def _add_runs(arguments: argparse.Namespace, path: Path) -> set[str]:
+    """Adds the runs that are given to the history, and returns their names."""
+    from harness.report.wording import plain
+    from harness.store import open_run
+    from harness.store.history import append_history
+    from harness.summary import summarise_folder
+    from harness.validity.notices import left_out
+    from harness.verdicts.history import entries, not_kept
+
+    added, new = set(), []
+    try:
+        for name in arguments.runs:
+            folder = open_run(name, arguments.out)
+            summary = summarise_folder(folder)
+            for warning in left_out(summary.warnings):
+                raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
+            new += entries(folder.read_manifest(), summary)
+            added.add(summary.run)
+            for why in not_kept(summary):
+                print(f"warning: {plain(why)}", file=sys.stderr)
+    finally:  # all at once, for the whole history is read each time; what came before a damaged run stays
+        if new:
+            append_history(path, new)
+    return added
