@@ -141,7 +141,7 @@ def _of_pair(
         }[word]
         yield word, plain(text, 1000)
     for loss in compared_accuracy(document, pair, losses_only=True):
-        yield "slower", f"{new} against {other}: {loss}."
+        yield "slower", plain(f"{new} against {other}: {loss}.", 1000)
 
 
 def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:

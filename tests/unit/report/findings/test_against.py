@@ -46,14 +46,26 @@ def test_capacities_that_were_searched_for_stand_last():
     assert "Capacity" not in " ".join(answers(compare_runs([BASE, run("new", tried)])))
 
 
-def test_a_loss_of_accuracy_stands_before_what_is_not_slower():
-    def asked(name, marks):
-        conditions = {"unloaded": {"marks": "1" * 600}, "saturated": {"marks": marks}}
-        agreement = made(Agreement, backends={"vllm": conditions}, sha256="same")
-        one = run(name, cells("vllm", 100))
-        return dataclasses.replace(one, summary=summary(*one.cells, agreement=agreement))
+def asked(name, marks, label="vllm"):
+    """A run whose backend answered with these marks under load."""
+    conditions = {"unloaded": {"marks": "1" * 600}, "saturated": {"marks": marks}}
+    agreement = made(Agreement, backends={label: conditions}, sha256="same")
+    one = run(name, cells(label, 100))
+    return dataclasses.replace(one, summary=summary(*one.cells, agreement=agreement))
 
-    runs = [asked("old", "1" * 600), asked("new", ("1" * 9 + "0") * 60)]
+
+LOSES = ("1" * 9 + "0") * 60
+
+
+def test_no_sentence_has_what_a_name_of_a_foreign_run_hides():
+    label = "v\x1b[31m\u202ellm"
+    sentences = answers(compare_runs([asked("old", "1" * 600, label), asked("new", LOSES, label)]))
+    assert "loses" in sentences[0]
+    assert all(map(str.isprintable, sentences))
+
+
+def test_a_loss_of_accuracy_stands_before_what_is_not_slower():
+    runs = [asked("old", "1" * 600), asked("new", LOSES)]
     document = compare_runs(runs)
     first, second = answers(document)
     loss = "accuracy, under load: loses 4.8 to 17.6 points (20 lost, 0 gained of 200)"
