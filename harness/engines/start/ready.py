@@ -69,7 +69,8 @@ _CAUSES = (
         "its environment lacks something: bench engines install NAME --force, or another image",
     ),
     Failure(
-        r"unrecognized arguments|unknown (flag|argument|option)",
+        r"unrecognized arguments|unknown (flag|argument|option)"
+        r"|(invalid|unexpected) argument:? '?-|No such option",
         "a flag in its definition is unknown to this version of the engine",
     ),
 )

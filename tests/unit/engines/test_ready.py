@@ -100,6 +100,20 @@ def test_one_exception_is_shown_where_later_lines_have_pushed_it_out_of_sight(tm
     assert len(shown) == 16
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "error: invalid argument: --kv-unified",  # llama.cpp
+        "error: unexpected argument '--max-batch' found",  # clap: TGI, mistral.rs
+        "Error: No such option: --max-length",  # click: MAX
+        "api_server.py: error: unrecognized arguments: --swap-space",
+    ],
+)
+def test_a_flag_that_the_engine_does_not_know_is_one_however_it_says_so(tmp_path, line):
+    error = failure("ended while loading: exit code 1", "tool", written(tmp_path, line))
+    assert error.hint.startswith("a flag in its definition is unknown to this version")
+
+
 def test_a_progress_bar_hides_no_cause(tmp_path):
     """tqdm writes `\\r` before each of its states, others after it."""
     states = "".join(f"\rCapturing {number}/500" for number in range(500))
