@@ -43,6 +43,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
 CELLS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("run", "cell", "scenario", "model", "hardware"), "varchar"),
+        "long_probe": "boolean",
         **{name: kind for name, (kind, _path) in PLACES.items()},
     }
 )
@@ -69,12 +70,16 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
 
 
 def cell_rows(run: str, summary: Summary, manifest: Manifest) -> Iterator[Row]:
-    """Rows of CELLS, in plan order. Times have the unit of their column's name; None: not known."""
+    """Rows of CELLS, in plan order. Times have the unit of their column's name; None: not known.
+
+    A long probe is one of --find-capacity that decides, and None in other runs.
+    """
     model = summary.model.name if summary.model else None
     hardware = manifest.host.hardware if manifest.host else None
     for cell in summary.cells:
         figures = (value_at(cell, path) for _kind, path in PLACES.values())
-        yield [run, cell.cell, summary.scenario, model, hardware, *figures]
+        long_probe = cell.repeat >= manifest.repeats if manifest.find_capacity else None
+        yield [run, cell.cell, summary.scenario, model, hardware, long_probe, *figures]
 
 
 def verdict_rows(run: str, verdicts: Iterable[PairVerdict]) -> Iterator[Row]:

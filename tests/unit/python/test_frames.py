@@ -11,6 +11,7 @@ from harness.model import METRICS
 from harness.python import frames
 from harness.store import tables
 from harness.store.database import database
+from tests.factories.documents import changed
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "python.md"
 VIEWS = ("cells", "verdicts", "requests", "events", "telemetry")
@@ -123,6 +124,19 @@ def test_a_verdict_names_a_column_of_the_cells_and_differs_in_its_unit(shown, wh
     assert first.difference["output_tokens_per_s"] == pytest.approx(rate.difference.estimate)
     assert first.ratio["ttft_p50"] == pytest.approx(by_metric["ttft_ms.p50"].ratio.estimate)
     assert "is_primary" in first
+
+
+def test_long_probes_of_a_search_are_apart_from_short_ones(whole_run):
+    """Repeats of both kinds lie at one load, and a long probe is many times as long."""
+    stored, manifest = whole_run.read_summary(), whole_run.read_manifest()
+    places = list(tables.CELLS)
+
+    def long(**keys):
+        rows = tables.cell_rows("run", stored, changed(manifest, **keys))
+        return {(row[places.index("repeat")], row[places.index("long_probe")]) for row in rows}
+
+    assert long() == {(0, None), (1, None), (2, None)}
+    assert long(find_capacity=True, repeats=2) == {(0, False), (1, False), (2, True)}
 
 
 def test_a_frame_without_rows_has_its_columns_and_types(shown):
