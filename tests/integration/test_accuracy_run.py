@@ -123,6 +123,6 @@ def test_content_is_a_condition_of_a_comparison(servers):
         bench("run", *plain, *quick, *words, code=MEASURED)
     (one,), (other,) = ([*(servers / content).glob("2*")] for content in ("code", "json"))
     done = bench("compare", str(one), str(other), code=1)
-    assert "content of prompts: json (" in " ".join(done.stdout.split())
+    assert "other requests: text.content code (baseline), json (new)" in " ".join(done.stdout.split())
     card = json.loads((one / "workload.json").read_text())["cards"]["c1"]
     assert card["content"] == "code"
