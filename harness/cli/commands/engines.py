@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError
+from harness.errors import ExitCode, SetupError, SpecError
 
 if TYPE_CHECKING:
     from harness.cli.display.progress import Display
@@ -138,8 +138,16 @@ def _outdated() -> int:
     from harness.engines.check.outdated import images, packages, tools
     from harness.metrics.peers import READ_IN
 
+    lines, unknown = [], []
     with closing(progress_display()) as ui:
-        lines = [f"{name:<19} {pin}" for name, pin in packages(_installable(), ui.stage)]
+        for name, definition in _installable().items():
+            try:
+                lines += [f"{label:<19} {pin}" for label, pin in packages({name: definition}, ui.stage)]
+            except SetupError as error:
+                unknown.append(f"{name:<19} not looked up: {error.what}")
+                if len(unknown) > 1 + len(lines):  # it is the index, not a package that it lacks
+                    raise
+        lines += unknown
         lines += [f"tool {name:<21} {read}" for name, read in tools(READ_IN, ui.stage)]
         lines += images(_all(), ui.stage)
     print("\n".join(lines))

@@ -9,7 +9,7 @@ from harness.engines.check import outdated
 from harness.engines.check.outdated import Pin, Read
 from harness.engines.provide import install
 from harness.engines.provide.locks import Wheel
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SetupError
 
 WHEELS = [Wheel("a-1.whl", 2_600_000, ""), Wheel("torchthing.whl", 1_200_000_000, "")]
 LOCK = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n"
@@ -133,3 +133,25 @@ def test_pins_tools_and_images_are_a_list(provided, monkeypatch, capsys):
         "tool aiperf                0.4 is out; its definitions and files were read in 0.3",
         "images: not looked up",
     ]
+
+
+@pytest.mark.parametrize(("lacking", "code"), [({"vllm"}, ExitCode.OK), (None, ExitCode.SETUP)])
+def test_a_package_that_the_index_lacks_hides_no_other_pin(provided, monkeypatch, capsys, lacking, code):
+    """As that of a definition of one's own. Where nothing can be asked, it is one error."""
+
+    def asked(known, _say):
+        for name in known:
+            if lacking is None or name in lacking:
+                raise SetupError("no matching distribution")
+            yield name, Pin(name, "1", "1")
+
+    monkeypatch.setattr(outdated, "packages", asked)
+    monkeypatch.setattr(outdated, "tools", lambda _known, _say: [])
+    monkeypatch.setattr(outdated, "images", lambda _definitions, _say: [])
+    ended, lines, err = engines(capsys, "outdated")
+    assert ended == code
+    if lacking is None:
+        assert "error: no matching distribution" in err
+    else:
+        assert lines[-1] == "vllm                not looked up: no matching distribution"
+        assert "vllm (cuda)         1 is the newest" in lines
