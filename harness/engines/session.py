@@ -265,7 +265,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
                     "startup_s": startup_s,
                     # Image or environment and weights, as far as they were missing; process to readiness.
                     "start": {
-                        "provide_s": round(started.began_s - asked, 3),
+                        "provide_s": round(started.began_s - asked - started.waited_s, 3),
                         "load_s": round(ready - started.began_s, 3),
                         "first_answer_s": round(answered - ready, 3),
                     },

@@ -2,11 +2,14 @@
 
 import dataclasses
 import sys
+import time
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from harness.engines import session
+from harness.engines.start import process_launch
 from harness.errors import SetupError
 from harness.run.measure.watch import gpu_env
 from harness.spec.backend import CudaProcess
@@ -95,3 +98,15 @@ def test_a_gpu_in_use_is_refused_before_the_start(tmp_path, nvml, monkeypatch):
     ):
         pass
     assert not (tmp_path / "engine.log").exists()
+
+
+def test_the_wait_for_a_free_gpu_is_no_part_of_the_start(tmp_path, nvml, monkeypatch):
+    """The driver frees the memory of the engine before it seconds later."""
+    clock = SimpleNamespace(ahead_s=0.0)
+    now = SimpleNamespace(monotonic=lambda: time.monotonic() + clock.ahead_s)
+    for module in (process_launch, session):
+        monkeypatch.setattr(module, "time", now)
+    monkeypatch.setattr(process_launch.gpus, "await_free", lambda *_: setattr(clock, "ahead_s", 1000.0))
+    with opened(tmp_path, on_cuda(tmp_path), device="cuda", gpus=("1",)) as engine:
+        phases = engine.facts["start"].values()
+    assert all(phase_s < clock.ahead_s for phase_s in phases)

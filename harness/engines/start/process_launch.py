@@ -35,7 +35,9 @@ def start_process(
     weights = weights_for(env)
     adapters = drawn_adapters(definition, weights, env, say)
     chosen = gpus.chosen_gpus(gpus.gpus_needed(definition), request.gpus) if on_cuda else []
+    provided = time.monotonic()
     unseen = gpus.await_free(chosen, request.gpu_wait_s, say) if chosen else None
+    waited_s = time.monotonic() - provided
     with scratch.folder("engine") as room:
         command = build_command(
             definition,
@@ -73,7 +75,7 @@ def start_process(
             timeout_s = definition.server.startup_timeout_s
             here = f"http://{request.host}"
             metrics_url = f"{here}:{command.second_port}" if definition.metrics_own_port else ""
-            yield Started(process, f"{here}:{port}", weights, facts, timeout_s, began, metrics_url)
+            yield Started(process, f"{here}:{port}", weights, facts, timeout_s, began, metrics_url, waited_s)
 
 
 def _with_gpus(command: Command, chosen: Sequence[str], env: EngineEnv | None) -> Command:

@@ -87,3 +87,4 @@ class Started:
     startup_timeout_s: float
     began_s: float  # monotonic clock, when it was started
     metrics_url: str = ""  # where they have a port of their own
+    waited_s: float = 0.0  # for a free GPU, before `began_s`

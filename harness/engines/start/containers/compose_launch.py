@@ -64,8 +64,10 @@ def start_container(
     image = ensure_image(daemon, definition, device, say)
     weights = weights_for(None)
     gpus = _gpus(definition, device, request.gpus)
+    provided = time.monotonic()
     if device == "cuda" and gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
         remarks.append(unseen)
+    waited_s = time.monotonic() - provided
     ports = [port, *(free_port(LOOPBACK, other_than=port) for _ in ports_of(definition)[1:])]
     project = _project(definition.name)
     with scratch.folder("engine") as folder:
@@ -130,8 +132,8 @@ def start_container(
 
         with orphans.noted(label, keeper.pid, log, project), container:
             timeout_s = max(definition.server.startup_timeout_s, _fetch_s(definition, weights))
-            url, *metrics_urls = (f"http://{LOOPBACK}:{published}" for published in ports)
-            yield Started(container, url, weights, facts, timeout_s, began, *metrics_urls)
+            url, metrics_url, *_ = (*(f"http://{LOOPBACK}:{published}" for published in ports), "")
+            yield Started(container, url, weights, facts, timeout_s, began, metrics_url, waited_s)
             if request.keep:
                 (folder / KEEP).touch()
 
