@@ -72,7 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store import each_once, open_run
 
     if arguments.format is None:
-        ending = Path(arguments.to).suffix[1:]
+        ending = Path(arguments.to).suffix[1:].lower()
         arguments.format = ending if ending in ("jsonl", "parquet") else "csv"
     as_spans = arguments.format == "otlp"
     what = arguments.what or ("requests" if as_spans else "cells")

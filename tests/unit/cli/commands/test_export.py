@@ -111,7 +111,10 @@ def test_no_file_of_a_run_is_replaced(capsys, made, tmp_path, words):
     assert seal.faults(run.files) == (len(sums), [])
 
 
-@pytest.mark.parametrize(("name", "begins"), [("x.parquet", b"PAR1"), ("x.jsonl", b"{"), ("x.txt", b"run,")])
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("x.parquet", b"PAR1"), ("X.PARQUET", b"PAR1"), ("x.jsonl", b"{"), ("x.txt", b"run,")],
+)
 def test_a_file_has_the_format_that_its_name_ends_with(capsys, made, tmp_path, name, begins):
     file = tmp_path / name
     assert export(capsys, made.path, "--to", file) == (ExitCode.OK, "", "")
