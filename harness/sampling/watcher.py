@@ -87,8 +87,10 @@ class Watcher:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
+    """One that waits in a driver that hangs ends with that wait alone: it is left."""
     process.kill()
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_S)
 
 
 def _sampled(sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int | None = None) -> Sampled:

@@ -1,6 +1,7 @@
 """What a run learns from a sampler that never starts, dies, or says all it has; no process is started."""
 
 from multiprocessing import Pipe
+from subprocess import TimeoutExpired
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +19,7 @@ def sampler(monkeypatch):
     """Its end of the pipe: what is sent there before, the watcher finds."""
     here, there = Pipe()
     process = SimpleNamespace(ended=False)
-    process.kill, process.wait = lambda: setattr(process, "ended", True), lambda: None
+    process.kill, process.wait = lambda: setattr(process, "ended", True), lambda timeout=None: None
     monkeypatch.setattr(watcher, "spawn", lambda module: (process, here))
     yield SimpleNamespace(pipe=there, process=process)
     there.close()
@@ -60,6 +61,20 @@ def test_a_sampler_that_dies_on_its_way_was_killed_and_its_sources_stay(sampler)
         one.stop(0)
     assert one.sampled.problem == "the sampler was killed"
     assert one.sampled.sources["system"].reads == 3
+
+
+def test_a_sampler_that_cannot_be_killed_holds_up_no_run(sampler):
+    """The kernel ends no process that waits in a driver that hangs."""
+
+    def wait(timeout=None):
+        assert timeout is not None
+        raise TimeoutExpired("sampler", timeout)
+
+    sampler.process.wait = wait
+    sampler.pipe.send(("ready", FACTS))
+    with watcher.Watcher(Watch(bench_pid=1)):
+        pass
+    assert sampler.process.ended
 
 
 @pytest.mark.parametrize(("series", "waits"), [("gpu.0.energy_j", 1), ("gpu.0.power_w", 1), ("cpu.share", 0)])
