@@ -83,7 +83,7 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
         if harmed or label in lost:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
-            what = "; it ".join(filter(None, (what or "answers", lost[label].words if label in lost else "")))
+            what = "; ".join(filter(None, (what, f"it {lost[label].words}" if label in lost else "")))
             unit = "requests" if backend.saturated.load else "questions"
             at_once = f"with {backend.saturated.concurrency} {unit} at once"
             yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}", backend=label)

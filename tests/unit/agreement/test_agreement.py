@@ -405,6 +405,12 @@ def test_no_answer_is_not_the_same_answer():
     ]
 
 
+def test_answers_that_load_makes_wrong_and_no_worse_are_a_loss_alone():
+    found = compare(QUESTIONS, {"a": stored(wrong_in(0), wrong_in(20))})
+    (warning,) = warnings(found)
+    assert warning.text.startswith("a: with 58 questions at once: it loses 14.7 to 55.3 points (14 lost, ")
+
+
 def test_answers_of_which_none_is_right_show_no_accuracy():
     mute = stored(dict.fromkeys(wrong_in(0), ""))
     found = compare(QUESTIONS, {"a": stored(wrong_in(58)), "b": mute})
