@@ -25,6 +25,7 @@ from harness.agreement import (
 from harness.apis import APIS
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import Chat, render_body
+from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, Progress
 from harness.metrics.in_flight import steps
@@ -79,7 +80,7 @@ def ask_all(
     stop: threading.Event,
     asking: Asking = Asking(),  # frozen
 ) -> AskedBackend | None:
-    """Returns answers by condition and question; None if interrupted.
+    """Returns answers by condition and question; None if interrupted. SetupError: a load worker died.
 
     Each condition begins with an empty cache. A condition ends after `limit_s` seconds, and under load an
     engine too slow for it is asked only what it answered before. Once a look has decided the accuracy, no
@@ -105,6 +106,8 @@ def ask_all(
             result = run_load(job, partial(_show_progress, say, how, ahead, places, total), stop)
             if result.interrupted:
                 return None
+            if result.client.lost_workers:
+                raise SetupError("a load worker died", hint="its questions are lost: run again")
             held = int(steps(result.records.requests).counts.max(initial=1)) if load else at_once
             answers = _answers(dict(zip(places, part, strict=True)), result.records)
             asked_condition = structs.replace(
@@ -175,7 +178,10 @@ def _body(definition: Backend, engine: EngineSession, question: Question) -> byt
 
 
 def _answers(questions: Mapping[int, Question], records: Records) -> dict[str, StoredAnswer]:
-    """Answers by question, without reasoning. `questions` are by their positions in the job."""
+    """Answers by question, without reasoning. `questions` are by their positions in the job.
+
+    A question that the load generator had no socket for was not asked.
+    """
     events, seqs = records.events, records.requests["seq"]
     bounds = np.searchsorted(events["seq"], [seqs, seqs + 1]).T.tolist()
     return {
@@ -190,7 +196,7 @@ def _answers(questions: Mapping[int, Question], records: Records) -> dict[str, S
         for row, span, text, reason, error in zip(
             records.requests, bounds, records.texts, records.finish_reasons, records.errors, strict=True
         )
-        if int(row["seq"]) in questions
+        if int(row["seq"]) in questions and row["outcome"] != Outcome.NO_SOCKET
     }
 
 

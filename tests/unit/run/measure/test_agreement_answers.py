@@ -8,7 +8,9 @@ import pytest
 from msgspec import structs
 
 from harness.agreement import compare, interleaved, made_questions
+from harness.errors import SetupError
 from harness.model import AskedBackend, AskedCondition, StoredAnswer
+from harness.records.layout import Outcome
 from harness.run.measure import agreement_answers
 from harness.run.measure.agreement_answers import Asking, _answers, _enough, _show_progress, ask_all
 from tests.factories.progress import progress
@@ -60,16 +62,16 @@ class Job:
 @pytest.fixture
 def a_second_each(monkeypatch):
     """An engine that takes a second for a question, under load half of it for two wrong answers of nine."""
-    clock = SimpleNamespace(now_s=0.0, conditions=0)
+    state = SimpleNamespace(now_s=0.0, conditions=0, lost_workers=0)
 
     def run_load(job, _show, _stop):
-        came = job.questions[: int(job.duration_s) * clock.conditions]
-        clock.now_s += len(came) / clock.conditions
-        return SimpleNamespace(interrupted=False, records=came)
+        came = job.questions[: int(job.duration_s) * state.conditions]
+        state.now_s += len(came) / state.conditions
+        return SimpleNamespace(interrupted=False, client=state, records=came)
 
     def answers(_questions, came):
         wrong = [question for place, question in enumerate(QUESTIONS) if place % 9 in (0, 4)]
-        loaded = clock.conditions == 2
+        loaded = state.conditions == 2
         return {
             question.id: StoredAnswer(
                 text="no idea" if loaded and question in wrong else question.answer or question.accept[0],
@@ -80,13 +82,13 @@ def a_second_each(monkeypatch):
         }
 
     def reset():
-        clock.conditions += 1
+        state.conditions += 1
 
-    monkeypatch.setattr(agreement_answers, "time", SimpleNamespace(monotonic=lambda: clock.now_s))
+    monkeypatch.setattr(agreement_answers, "time", SimpleNamespace(monotonic=lambda: state.now_s))
     monkeypatch.setattr(agreement_answers, "_job", lambda _, __, part, *_rest: (Job(part), range(len(part))))
     monkeypatch.setattr(agreement_answers, "run_load", run_load)
     monkeypatch.setattr(agreement_answers, "_answers", answers)
-    return SimpleNamespace(reset_prefix_cache=reset)
+    return SimpleNamespace(reset_prefix_cache=reset, state=state)
 
 
 def test_a_slow_engine_is_asked_until_its_verdicts_at_the_looks_of_all_questions(a_second_each):
@@ -108,6 +110,14 @@ def test_an_engine_whose_time_is_over_is_asked_no_more_under_load(a_second_each)
     asking = Asking(limit_s=60, others=[short], backends=2)
     slow = ask_all(None, a_second_each, QUESTIONS, print, threading.Event(), asking)
     assert slow.unloaded.answers.keys() == slow.saturated.answers.keys() == short.unloaded.answers.keys()
+
+
+def test_what_the_load_generator_lacks_is_no_answer_of_the_engine(a_second_each):
+    came = records({"texts": [1]}, {"texts": [], "outcome": Outcome.NO_SOCKET})
+    assert _answers(dict(enumerate(QUESTIONS[:2])), came).keys() == {QUESTIONS[0].id}
+    a_second_each.state.lost_workers = 1
+    with pytest.raises(SetupError, match="a load worker died"):
+        ask_all(None, a_second_each, QUESTIONS, print, threading.Event())
 
 
 def test_an_answer_is_what_came_after_its_reasoning():
