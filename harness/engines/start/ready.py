@@ -53,8 +53,17 @@ _CAUSES = (
         "the weights cannot be read: check the file given with --model, or delete it from the cache",
     ),
     Failure(
+        r"unsatisfied condition: cuda|driver version is insufficient|NVIDIA driver on your system is too old"
+        r"|driver not loaded|[Dd]river/library version mismatch",
+        "the NVIDIA driver is too old for it, or not loaded (`nvidia-smi`): update it, or use NAME==VERSION",
+    ),
+    Failure(
         r"could not select device driver|nvidia-container-cli",
         "Docker cannot give a GPU to a container: install the NVIDIA Container Toolkit, or use --device cpu",
+    ),
+    Failure(
+        r"exec format error|killed by SIGILL",
+        "its build is for another processor: use another image or version of the engine",
     ),
     Failure(
         r"device kernel image is invalid|no kernel image is available",

@@ -101,6 +101,20 @@ def test_one_exception_is_shown_where_later_lines_have_pushed_it_out_of_sight(tm
 
 
 @pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.9", "the NVIDIA"),
+        ("nvidia-container-cli: initialization error: nvml error: driver not loaded", "the NVIDIA driver is"),
+        ('could not select device driver "nvidia"', "Docker cannot give a GPU to a container"),
+        ("RuntimeError: The NVIDIA driver on your system is too old (found version 12020).", "the NVIDIA dr"),
+        ("exec /opt/venv/bin/python: exec format error", "its build is for another processor"),
+    ],
+)
+def test_a_driver_or_a_processor_that_does_not_fit_is_no_lack_of_docker(tmp_path, line, hint):
+    assert failure("ended", "vllm", written(tmp_path, line)).hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "error: invalid argument: --kv-unified",  # llama.cpp
