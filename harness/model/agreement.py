@@ -198,7 +198,9 @@ class AccuracyChange(Record, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Ends of the interval in points: neither reads as 0 or the margin where the verdict says otherwise."""
+        """Ends of the interval in points. Neither reads as 0, or as the margin, where the verdict says
+        otherwise.
+        """
         low, high = (
             signed(end, digits_apart(end, 0.0, -100 * MARGIN, 100 * MARGIN, least=1, shown=signed))
             for end in (100 * self.change.low, 100 * self.change.high)
