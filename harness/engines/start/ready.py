@@ -39,7 +39,7 @@ _CAUSES = (
         "its port is taken: stop the other server, or set no port",
     ),
     Failure(
-        r"No space left on device",
+        r"No space left on device|killed by SIGBUS|Bus error",
         "a disk is full (`df -h`), or /dev/shm too small: that of a container is shm_size in its definition",
     ),
     Failure(

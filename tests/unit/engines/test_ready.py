@@ -148,6 +148,7 @@ def test_a_cause_is_found_in_a_log_with_colours(tmp_path):
     [
         ("OSError: We couldn't connect to 'https://huggingface.co' to load the files", "it cannot fetch the"),
         ("GatedRepoError: 401 Client Error.", "it cannot fetch the weights"),
+        ("Bus error (core dumped)", "a disk is full (`df -h`), or /dev/shm too small"),
         ("OSError: [Errno 28] No space left on device", "a disk is full (`df -h`), or /dev/shm too small"),
     ],
 )
