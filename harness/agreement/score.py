@@ -19,9 +19,9 @@ Fault = Literal["failed", "empty", "garbled", "repeated"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 # Commas group the digits of a number: by three, in India by two before the last three. A single comma that
-# does not is a decimal point; more of them stand between numbers.
+# does not is a decimal point; more of them stand between numbers. A hyphen behind a word or number is no minus.
 _NUMBER = re.compile(
-    r"[-−]?(?:(?<!\d,)(?!0)(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!\d)(?:\.\d+)?"
+    r"(?:(?<!\w)[-−–])?(?:(?<!\d,)(?!0)(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!\d)(?:\.\d+)?"
     r"|(?<!\d)(?<!\d,)\d+(?P<decimal>,)\d+(?![,.]?\d)"
     r"|\d+(?:\.\d+)?)"
 )
@@ -58,7 +58,7 @@ def right(question: Question, answer: StoredAnswer) -> bool:
 
 def _value(number: re.Match[str]) -> Decimal:
     comma = "." if number["decimal"] else ""
-    return Decimal(number[0].replace(",", comma).replace("−", "-"))
+    return Decimal(re.sub("[−–]", "-", number[0].replace(",", comma)))
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
