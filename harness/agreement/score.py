@@ -19,7 +19,8 @@ Fault = Literal["failed", "empty", "garbled", "repeated"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 # Commas group the digits of a number: by three, in India by two before the last three. A single comma that
-# does not is a decimal point; more of them stand between numbers. A hyphen behind a word or number is no minus.
+# does not is a decimal point; more of them stand between numbers. A hyphen behind a word or a number is no
+# minus.
 _NUMBER = re.compile(
     r"(?:(?<!\w)[-−–])?(?:(?<!\d,)(?!0)(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!\d)(?:\.\d+)?"
     r"|(?<!\d)(?<!\d,)\d+(?P<decimal>,)\d+(?![,.]?\d)"
