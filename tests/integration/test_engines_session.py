@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.start import orphans
+from harness.engines.provide.install import EngineEnv
+from harness.engines.start import orphans, process_launch
 from harness.engines.start.ports import free_port
 from harness.errors import ExitCode, SetupError, SpecError
-from harness.spec.backend import Failure, Info
+from harness.spec.backend import Failure, Info, Install
 from harness.spec.reach import Reach
 from tests.integration.engine_fakes import fake_backend, opened
 from tests.waiting import alive, until
@@ -165,6 +166,17 @@ def test_a_program_that_does_not_exist_is_named(tmp_path):
         opened(tmp_path, fake_backend(tmp_path, program="/no/such/program")),
     ):
         pass
+
+
+def test_a_program_that_its_environment_lost_is_no_riddle(tmp_path, monkeypatch):
+    folder = tmp_path / "env"
+    env = EngineEnv(folder / "bin" / "python", {}, "1.0", "")
+    monkeypatch.setattr(process_launch, "install_engine", lambda *_: env)
+    definition = fake_backend(tmp_path, program="{bin}/lost")
+    process = dataclasses.replace(definition.process, install=Install(("fake",)))
+    with pytest.raises(SetupError, match=r"lost: cannot be started: No such file or directory$") as caught:
+        opened(tmp_path, dataclasses.replace(definition, process=process)).__enter__()
+    assert caught.value.hint == f"its environment is damaged: delete {folder}, and it is made again"
 
 
 def test_death_in_use_is_seen(tmp_path):

@@ -46,7 +46,7 @@ def main() -> int:
             preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
         )
     except OSError as error:
-        tell(master, error=str(error))
+        tell(master, error=error.strerror or str(error))
         return 1
     tell(master, pid=engine.pid)
     asked = wait(engine.pid, woken, master.fileno())

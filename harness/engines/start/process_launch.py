@@ -15,6 +15,7 @@ from harness.engines.start.command import Command, build_command, write_files
 from harness.engines.start.process import EngineProcess
 from harness.engines.start.request import EngineRequest
 from harness.engines.start.started import EngineFacts, Started
+from harness.errors import SetupError
 from harness.host import scratch
 from harness.spec.backend import Backend
 
@@ -56,7 +57,12 @@ def start_process(
         write_files(room, command.files)
         say(f"{label}: starting")
         began = time.monotonic()
-        process = EngineProcess(command.argv, command.env, log, cores=request.cores)
+        try:
+            process = EngineProcess(command.argv, command.env, log, cores=request.cores)
+        except SetupError as error:
+            if env:
+                error.hint = f"its environment is damaged: delete {env.bin.parent}, and it is made again"
+            raise
 
         def facts() -> EngineFacts:
             found: EngineFacts = {
