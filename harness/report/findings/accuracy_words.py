@@ -21,6 +21,9 @@ def accuracy_lines(summary: Summary) -> Iterator[str]:
     agreement = summary.agreement
     if agreement is None or agreement.values:
         return
+    for label, backend in agreement.backends.items():
+        if agreement.questions >= MANY and not backend.unloaded.right:
+            yield plain(f"accuracy, one at a time: {label} answered no question correctly")
     alone = len(agreement.backends) == 1
     for change in agreement.accuracy:
         decided = change.verdict in ("loses", "gains")

@@ -17,7 +17,7 @@ def agreement_tables(summary: Summary) -> list[Table]:
         return [_values(agreement.values)]
     tables = [_right(agreement), _under_load(agreement)]
     if agreement.questions >= MANY:
-        tables += [_shares(agreement), _accuracy(agreement)]
+        tables += [_shares(agreement), *([_accuracy(agreement)] if agreement.accuracy else [])]
     return [*tables, _pairs(agreement)] if agreement.pairs else tables
 
 

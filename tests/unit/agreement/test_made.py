@@ -130,6 +130,14 @@ def test_a_backend_alone_is_held_to_itself_from_few_questions_on():
     assert line.endswith("(0 lost, 0 gained of 110), against itself one at a time")
 
 
+def test_a_backend_that_is_never_right_is_named_and_compared_with_none():
+    some = interleaved(QUESTIONS[:110])
+    never = AskedBackend(unloaded=asked(some, {one.id for one in some}), saturated=asked(some[:0]))
+    summary = made(Summary, agreement=json.loads(json.dumps(_plain(compare(some, {"one": never})))))
+    assert [*accuracy_lines(summary)] == ["accuracy, one at a time: one answered no question correctly"]
+    assert [table.title for table in agreement_tables(summary) if "accuracy: the first" in table.title] == []
+
+
 def test_asking_ends_where_the_verdict_does():
     order = interleaved(QUESTIONS)
     half = {one.id for one in order[::2]}
