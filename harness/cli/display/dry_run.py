@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from statistics import median
 
+from harness.apis import APIS
 from harness.cli.display.foreseen import refusals, unsupported
 from harness.cli.display.live import wrapped
 from harness.engines.check.available import Machine
@@ -25,9 +26,15 @@ from harness.model import (
     ScenarioTables,
     from_json,
 )
-from harness.model.numbers import as_given, counted
+from harness.model.numbers import as_given, counted, duration
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together, warmup_requests
 from harness.report.wording import aligned
+from harness.run.measure.agreement_answers import (
+    ACCURACY_LIMIT_S,
+    LIMIT_S,
+    agreement_wanted,
+    questions_of,
+)
 from harness.run.search import usually_at_most
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.prompt_source import source_warnings
@@ -106,6 +113,7 @@ class Description:
         yield from self._each_cell() if verbose else self._each_load()
         yield ""
         yield f"{self._amount}, and {self._starts}"
+        yield from _questions(prepared)
         if self.expected_s is None and prepared.probe_sizes is None:
             yield f"no time is known: {prepared.options.out} has no earlier run of all these cells"
         if self.to_install:
@@ -170,6 +178,16 @@ class Description:
             return "no engine start" + (f", about {self.starts_s:.0f} s of pauses" if self.starts_s else "")
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
         return f"{most}{counted(starts, 'engine start')}{took}"
+
+
+def _questions(prepared: Prepared) -> Iterator[str]:
+    """What is asked after the cells, by text: vectors and scores take seconds."""
+    if agreement_wanted(prepared) and APIS[prepared.scenario.request.api].gives == "text":
+        longest_s = 2 * (ACCURACY_LIMIT_S if prepared.options.accuracy else LIMIT_S)
+        yield (
+            f"then {len(questions_of(prepared.options))} questions to each engine, one at a time and under "
+            f"load, for at most {duration(longest_s)}"
+        )
 
 
 def _expected(cell: PlannedCell) -> str:

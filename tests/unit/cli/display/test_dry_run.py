@@ -233,6 +233,24 @@ def test_a_scripted_server_needs_nothing_installed(here, monkeypatch, capsys):
     assert not any("installed first" in line for line in planned(capsys))
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ([], []),
+        (
+            ["--agreement"],
+            ["then 58 questions to each engine, one at a time and under load, for at most 10 min"],
+        ),
+        (
+            ["--accuracy", "300"],
+            ["then 358 questions to each engine, one at a time and under load, for at most 60 min"],
+        ),
+    ],
+)
+def test_questions_after_the_cells_are_announced_with_the_longest_that_they_take(capsys, words, asked):
+    assert [line for line in planned(capsys, *words) if "questions" in line] == asked
+
+
 def test_rows_that_are_wider_than_the_terminal_go_on_below_their_beginning(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "50")
     lines = planned(capsys, "--concurrency", "4", "--requests", "40", "-v")
