@@ -179,6 +179,20 @@ def test_a_program_that_its_environment_lost_is_no_riddle(tmp_path, monkeypatch)
     assert caught.value.hint == f"its environment is damaged: delete {folder}, and it is made again"
 
 
+def test_an_environment_is_not_damaged_by_a_lack_of_memory(tmp_path, monkeypatch):
+    def killed(*_, **__):
+        raise SetupError("cannot be started: its guard process was killed")
+
+    env = EngineEnv(tmp_path / "bin" / "python", {}, "1.0", "")
+    monkeypatch.setattr(process_launch, "install_engine", lambda *_: env)
+    monkeypatch.setattr(process_launch, "EngineProcess", killed)
+    definition = fake_backend(tmp_path)
+    process = dataclasses.replace(definition.process, install=Install(("fake",)))
+    with pytest.raises(SetupError, match="guard process was killed") as caught:
+        opened(tmp_path, dataclasses.replace(definition, process=process)).__enter__()
+    assert caught.value.hint is None
+
+
 def test_death_in_use_is_seen(tmp_path):
     with opened(tmp_path, fake_backend(tmp_path)) as engine:
         with pytest.raises(SetupError, match="no answer to POST /exit"):

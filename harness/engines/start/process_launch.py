@@ -1,5 +1,6 @@
 """`--launch process`: one engine as a process on this machine, in an environment of its own."""
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +61,7 @@ def start_process(
         try:
             process = EngineProcess(command.argv, command.env, log, cores=request.cores)
         except SetupError as error:
-            if env:
+            if env and os.strerror(errno.ENOENT) in error.what:
                 error.hint = f"its environment is damaged: delete {env.bin.parent}, and it is made again"
             raise
 
