@@ -75,13 +75,15 @@ def _several(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import page_width
     from harness.model.lines import wrap
     from harness.report.findings.against import answers
+    from harness.report.text.baseline import run_words
     from harness.verdicts.baseline import compare_runs
 
     runs_page.check_several(arguments.runs)
     runs = runs_page.opened(arguments.runs, arguments.out)
     document = compare_runs(runs)
     runs_page.write(arguments.html, runs, document)
-    for line in answers(document):
+    made_up = [run_words(run) for run in document.runs if run.simulated]
+    for line in (*answers(document), *made_up):
         print("\n".join(wrap(line, page_width(), subsequent_indent="  ")))
     print(f"\nreport: {arguments.html}")
     return ExitCode.OK

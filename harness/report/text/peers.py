@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.metrics.peers import Tool
 from harness.model import Summary
 from harness.model.lines import wrap
+from harness.report.findings.notes import banner
 from harness.report.tables.peer_figures import Pair, Views, pairs
 from harness.report.view import groups, point_words
 from harness.report.wording import NOT_KNOWN, listing, or_unknown, plain, short_names
@@ -18,6 +19,7 @@ def terminal(summary: Summary, tool: Tool, views: Views, width: int) -> str:
 
 
 def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[str]:
+    yield from wrap(banner(summary), width)
     yield from wrap(
         plain(f"{summary.scenario}: the same records as {tool.title} would have reported them"), width
     )
@@ -118,4 +120,10 @@ def as_json(summary: Summary, tool: Tool, views: Views) -> dict[str, object]:
         for group in groups(summary)
         for row in group.rows
     ]
-    return {"run": summary.run, "tool": tool.title, "why": dict(tool.why), "cells": cells}
+    return {
+        "run": summary.run,
+        "simulated": summary.simulated,
+        "tool": tool.title,
+        "why": dict(tool.why),
+        "cells": cells,
+    }

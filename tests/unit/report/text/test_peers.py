@@ -52,6 +52,15 @@ def test_a_figure_that_the_table_pools_is_pooled_here_and_differs_for_no_reason_
     assert "Nothing differs by more than 1 %." in text
 
 
+def test_a_simulated_run_says_so():
+    """The figures have the names of engines that were not measured."""
+    one = cell("vllm", simulated=True)
+    made, views = summary(one), {one.cell: View(FIGURES, {})}
+    assert terminal(made, TOOLS["vllm"], views, 200).startswith("SIMULATED: no inference engine was measured")
+    assert as_json(made, TOOLS["vllm"], views)["simulated"] is True
+    assert "SIMULATED" not in printed()[1]
+
+
 def test_of_a_run_without_a_valid_cell_nothing_is_compared():
     invalid = verdict("INVALID", "failed-requests", "40 of 400", "1 %", "")
     text = terminal(summary(cell("vllm", validity=invalid)), TOOLS["vllm"], {}, 80)
