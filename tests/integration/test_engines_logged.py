@@ -5,7 +5,7 @@ import psutil
 import pytest
 
 from harness.engines.provide import logged
-from harness.engines.provide.logged import Log, run_logged
+from harness.engines.provide.logged import Log, own_log, run_logged
 from tests.waiting import until
 
 SLEEPS = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
@@ -91,3 +91,16 @@ def test_a_display_shows_nothing_of_what_ran_before(tmp_path, monkeypatch):
     )
     assert seen
     assert all("Installing" not in line for line in seen)
+
+
+def test_two_that_run_at_once_have_logs_of_their_own(tmp_path):
+    """Two `bench up` of one engine, on two GPUs. Earlier starts are not kept: the file would grow."""
+    asked = tmp_path / "logs" / "up-vllm==0.31.0.log"
+    with own_log(asked) as first:
+        first.write_text("first")
+        with own_log(asked) as second:
+            assert (first.name, second.name) == ("up-vllm==0.31.0.log", "up-vllm==0.31.0-2.log")
+        assert first.read_text() == "first"
+    with own_log(asked) as later:
+        assert later == first
+        assert not later.read_text()

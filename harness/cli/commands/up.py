@@ -3,6 +3,7 @@
 import argparse
 import time
 from contextlib import closing
+from dataclasses import replace
 
 from harness.cli.flags import options
 from harness.errors import ExitCode, SetupError, SpecError
@@ -36,6 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.engines.check.available import Machine
     from harness.engines.check.preflight import require
+    from harness.engines.provide.logged import own_log
     from harness.engines.provide.models import find_model
     from harness.engines.session import open_engine
     from harness.engines.start.command import HOST
@@ -81,7 +83,11 @@ def main(arguments: argparse.Namespace) -> int:
             keep=choice.mode == "compose",
         )
         require({ref.label: wanted}, machine)
-        with Interrupts(), open_engine(wanted, ui.stage) as engine:
+        with (
+            Interrupts(),
+            own_log(wanted.log_path) as log,
+            open_engine(replace(wanted, log_path=log), ui.stage) as engine,
+        ):
             ui.close()
             print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")
             metrics = [

@@ -1,11 +1,14 @@
 """Programs that take their time: their output goes to a log, its last line to the progress display."""
 
+import fcntl
+import itertools
 import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,6 +63,22 @@ def new_log(name: str) -> Path:
     log = paths.made(paths.cache_dir() / "logs") / f"{name}.log"
     log.write_bytes(b"")
     return log
+
+
+@contextmanager
+def own_log(path: Path) -> Iterator[Path]:
+    """An empty log to which no other bench writes meanwhile: `path`, or one with a number in its name."""
+    paths.made(path.parent)
+    for number in itertools.count(1):
+        log = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        with log.open("ab") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            handle.truncate(0)
+            yield log
+            return
 
 
 class Reporter:
