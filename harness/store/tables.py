@@ -36,6 +36,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         **{path.replace(".", "_"): ("double", path) for metric in METRICS.values() for path in metric.paths},
         "acceptance_rate": ("double", "server.acceptance_rate"),
         "limiter": ("varchar", "limiter.code"),
+        "currency": ("varchar", "cost.price.currency"),
     }
 )
 

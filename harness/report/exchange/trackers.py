@@ -51,6 +51,7 @@ def _settings(
         "repeats": len(cells),
         "validity": ", ".join(sorted({cell.validity.verdict for cell in cells})),
         "simulated": first.simulated,
+        "currency": first.cost.price.currency if first.cost else None,
     }
     return {name: value for name, value in settings.items() if value is not None}
 

@@ -6,8 +6,12 @@ import pytest
 
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.model import Manifest
 from harness.report.exchange import trackers
+from harness.store import tables
+from tests.factories import documents
 from tests.factories.runs import TWO, Shape, make_run
+from tests.factories.summaries import cell, summary
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,18 @@ def test_every_run_is_published_by_its_name(made, tracker, capsys):
     words = ["--to", "mlflow", "--out", str(made.path.parent)]
     assert main(["publish", "20261120", made.run_id, *words]) == ExitCode.OK
     assert len(tracker) == len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_cost_has_its_currency():
+    """A figure of 0.79 was dollars or euros."""
+    price = {"per_hour": 3.8, "currency": "EUR", "covers": "the machine", "source": "--price-per-hour"}
+    estimate = {"label": "vllm", "load": {"kind": "concurrency", "value": 4}, "runs": 1, "method": "runs"}
+    estimate |= {"metric": "cost_per_million_output_tokens", "interval": [None, 0.79, None]}
+    paid = summary(cell("vllm", cost={"price": price}), estimates=[estimate])
+    (entry,) = trackers.entries(paid)
+    assert entry.settings["currency"] == "EUR"
+    (row,) = tables.cell_rows("run", paid, documents.made(Manifest))
+    assert row[list(tables.CELLS).index("currency")] == "EUR"
 
 
 @pytest.mark.parametrize("name", ["mlflow", "wandb"])
