@@ -69,12 +69,13 @@ def bring_about(
 
     It is emptied by the engine's own reset. If that fails, the restart just before this cell does it, or a
     salt that sets the cell's prefixes apart. `any` leaves it as it is. A salt then sets prompts that share
-    nothing apart from those of earlier runs. Images, recordings and schemas are set apart where the server
-    may hold them: no reset empties those caches. Raises SetupError if a request that fills the cache fails,
-    and KeyboardInterrupt if `stop` is set meanwhile.
+    nothing apart from those of earlier runs. Images, recordings and schemas are set apart where a server of
+    the run may hold them: no reset empties those caches, and all backends get the same. Raises SetupError
+    if a request that fills the cache fails, and KeyboardInterrupt if `stop` is set meanwhile.
     """
     requested, number = prepared.scenario.cache.state, _number(prepared, cell, attempt)
-    held = int(number) if _may_hold(engine, again=attempt.number > 0) else None
+    attached = any(backend.launch.mode == "attach" for backend in prepared.backends)
+    held = int(number) if attached or _may_hold(engine, again=attempt.number > 0) else None
     if APIS[engine.definition.dialect.api].gives == "transcripts":
         return CacheState(requested, "none", "nothing is emptied for recordings", Salt(held=held))
     if requested == "any" and reusable(workload.requested)[0].any():

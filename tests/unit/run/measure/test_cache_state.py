@@ -117,22 +117,23 @@ def test_every_backend_gets_the_number_that_one_of_them_needs():
 
 
 @pytest.mark.parametrize(
-    ("server", "attempt", "held"),
+    ("backends", "server", "attempt", "held"),
     [
-        ({}, 0, True),
-        ({"started_here": True}, 0, False),
-        ({"started_here": True}, 1, True),
-        ({"started_here": True, "fresh": True}, 1, False),
+        ("vllm=http://h:1", {}, 0, True),
+        ("truth", {"started_here": True}, 0, False),
+        ("truth", {"started_here": True}, 1, True),
+        ("truth", {"started_here": True, "fresh": True}, 1, False),
+        ("truth,vllm=http://h:1", {"started_here": True, "fresh": True}, 0, True),  # the same as the other
     ],
 )
 @pytest.mark.parametrize(
     ("scenario", "state"), [("structured-output", "cold"), ("fixed-length", "any"), ("few-shot", "any")]
 )
 def test_images_and_schemas_are_set_apart_whatever_is_done_to_the_cache(
-    scenario, state, server, attempt, held
+    scenario, state, backends, server, attempt, held
 ):
     """No reset of a prefix cache empties what an engine made of images, recordings and schemas."""
-    prepared = prepare(RunOptions(scenario, "vllm=http://h:1", overrides={"cache.state": state}))
+    prepared = prepare(RunOptions(scenario, backends, overrides={"cache.state": state}))
     made = generate(prepared.scenario.prompts, 9, 0, TextMaker(None))
     cell, run = prepared.plan[0].cells[0], Attempt("a", attempt)
     for gives in ("chat", "transcriptions"):
