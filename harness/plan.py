@@ -182,7 +182,7 @@ def most_requests(scenario: Scenario, sizes: ProbeSizes | None = None) -> int:
     )
 
 
-# Loads of a capacity search: neighbours are at most 2.3 % apart.
+# Loads of a capacity search: neighbours are at most 2.3% apart.
 GRID_STEPS = 32  # to a doubling
 GRID_SPAN = 64
 

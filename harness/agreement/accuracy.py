@@ -31,7 +31,7 @@ def accuracy(marked: str) -> Interval | None:
 def changes(backends: Mapping[str, BackendAgreement]) -> Iterator[AccuracyChange]:
     """Pairs asked one question at a time, pairs under load, and each backend under load against itself.
 
-    The level of 5 % holds for all of each kind together.
+    The level of 5% holds for all of each kind together.
     """
     couples = list(combinations(backends, 2))
     for under_load in (False, True):

@@ -6,7 +6,7 @@ that are read together share a stamp. So the tick stays well below the gap of th
 
 LONGEST_TICK_NS = 2_000_000  # how late a closed-loop successor may leave
 SHORTEST_TICK_NS = 100_000  # below this a sleep costs more than it saves
-QUIET_READS_PER_S = 2_000  # prompt reading costs under 3 % of a core up to here
+QUIET_READS_PER_S = 2_000  # prompt reading costs under 3% of a core up to here
 _TICKS_PER_GAP = 4
 
 

@@ -18,7 +18,7 @@ def made_infinite(reason: str) -> bool:
 
 
 def samples_needed(percentile: float) -> int:
-    """Fewest samples whose maximum bounds the percentile at 95 %: 5, 29, 59, 299 for p50, p90, p95, p99."""
+    """Fewest samples whose maximum bounds the percentile at 95%: 5, 29, 59, 299 for p50, p90, p95, p99."""
     return trials_needed(percentile / 100)
 
 
@@ -33,7 +33,7 @@ def latency_stats(
     """The statistics, and the reason for each that is null. Infinite values are requests that never got
     there.
 
-    `p99_upper` and the like are one-sided 95 % confidence bounds; they need samples that are `independent`.
+    `p99_upper` and the like are one-sided 95% confidence bounds; they need samples that are `independent`.
     """
     statistics: dict[str, float | None] = {}
     reasons: dict[str, str] = {}

@@ -108,13 +108,13 @@ def _kv_cache(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
 def _gpu_inside(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     dram, compute, rough = seen["dram_active_pct"], seen["sm_active_pct"], seen["gpu_memory_pct"]
     if dram is not None and dram >= DRAM_FULL_PCT:
-        yield "gpu-memory-bandwidth", f"GPU memory bandwidth: {dram:.0f} % of the peak in use"
+        yield "gpu-memory-bandwidth", f"GPU memory bandwidth: {dram:.0f}% of the peak in use"
     if compute is not None and compute >= SM_FULL_PCT:
-        yield "gpu-compute", f"GPU compute: {compute:.0f} % of the SMs busy"
+        yield "gpu-compute", f"GPU compute: {compute:.0f}% of the SMs busy"
     if dram is None and rough is not None and rough >= MEMORY_BUSY_PCT:
         yield (
             "gpu-memory-bandwidth",
-            f"GPU memory bandwidth, as far as NVML reports: memory in use {rough:.0f} % of the time",
+            f"GPU memory bandwidth, as far as NVML reports: memory in use {rough:.0f}% of the time",
         )
 
 
@@ -134,7 +134,7 @@ def _gpu_idles(seen: Numbers) -> bool:
 def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     used, limit, idle = seen["engine_cores"], seen["engine_cores_limit"], ""
     if _gpu_idles(seen):  # the threads of `threads` are not those that feed a GPU
-        limit, idle = _given_cores(seen), f", the GPU was busy {seen['gpu_pct']:.0f} %"
+        limit, idle = _given_cores(seen), f", the GPU was busy {seen['gpu_pct']:.0f}%"
     elif seen["gpu_pct"] is not None or _unread(seen, cell):
         return
     if used is not None and limit is not None and used >= CPU_FULL * limit:
@@ -157,7 +157,7 @@ def _engine_process(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     alone = seen["busiest_process_cores"]
     process = known(cell.server.busiest_process) if cell.server else None
     if _gpu_idles(seen) and process and alone is not None and alone >= PROCESS_FULL:
-        name, gpu = process.name or f"process {process.pid}", f"the GPU was busy {seen['gpu_pct']:.0f} %"
+        name, gpu = process.name or f"process {process.pid}", f"the GPU was busy {seen['gpu_pct']:.0f}%"
         yield "engine-process", f"the engine's own CPU work: {name} used {alone:.2f} of a core, {gpu}"
 
 
@@ -191,7 +191,7 @@ def _gpu(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     if gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT:
         yield (
             "gpu",
-            f"the GPU: a kernel was running {gpu_pct:.0f} % of the time, what limits it inside is not known",
+            f"the GPU: a kernel was running {gpu_pct:.0f}% of the time, what limits it inside is not known",
         )
 
 
@@ -212,7 +212,7 @@ def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
 def _busy(seen: Numbers, cell: Watched) -> str:
     parts = []
     if seen["gpu_pct"] is not None:
-        parts.append(f"GPU busy {seen['gpu_pct']:.0f} %")
+        parts.append(f"GPU busy {seen['gpu_pct']:.0f}%")
     if seen["engine_cores"] is not None:
         parts.append(f"engine on {_engine_cores(seen['engine_cores'], seen, cell)}")
     if seen["kv_use"] is not None:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from harness.metrics.latency import values_ms
 from harness.metrics.view import RequestView
 
-MOST_VALUES = 20_000  # more are thinned to as many, evenly by rank: no percentile shown moves by 0.01 %
+MOST_VALUES = 20_000  # more are thinned to as many, evenly by rank: no percentile shown moves by 0.01%
 
 Samples = dict[str, NDArray[np.float64]]  # by the name in summary.json; ascending; infinite: never got there
 

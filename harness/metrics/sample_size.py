@@ -15,7 +15,7 @@ from harness.records.layout import UNKNOWN
 MIN_SECONDS, MIN_ANSWERS = 10.0, 100
 _USUAL = Minimum(seconds=MIN_SECONDS, answers=MIN_ANSWERS)
 
-# Waves that keep the bias of requests/s below 1 % where the times of answers have a coefficient of variation
+# Waves that keep the bias of requests/s below 1% where the times of answers have a coefficient of variation
 # of 1; it grows with its square (python -m tests.bench.rates). A window holds the short answers of its last
 # waves whole and cuts the long ones.
 WAVES_AT_CV_1 = 20

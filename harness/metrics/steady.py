@@ -124,7 +124,7 @@ class Course:
         since = f"from second {_seconds(self.starts_ns[found.shape.start])}"
         until = f" to {_seconds(self.starts_ns[found.shape.stop])}" if found.shape.stop < last else " on"
         ways = ("rises", "falls") if found.shape.sloped else ("is higher", "is lower")
-        size = f"{percent_apart(abs(found.change), _limit(found.form))} %"
+        size = f"{percent_apart(abs(found.change), _limit(found.form))}%"
         whole = "" if self.logarithmic else " of the mean"
         return f"{found.form}: {self.label} {ways[found.change < 0]} by {size}{whole} {since}{until}"
 

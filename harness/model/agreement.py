@@ -91,7 +91,7 @@ class ConditionAgreement(Record, frozen=True, kw_only=True):
     ] = UNSET
     accuracy: Annotated[
         Interval | UnsetType,
-        doc("Share of correct answers, 0 to 1: low, estimate, high at 95 %; missing: none asked."),
+        doc("Share of correct answers, 0 to 1: low, estimate, high at 95%; missing: none asked."),
     ] = UNSET
     marks: Annotated[
         str, doc("Mark of each question in the order of asking: 1 right, 0 wrong, - not asked.")
@@ -136,9 +136,7 @@ class Disagreement(Record, frozen=True, kw_only=True):
         float | None,
         doc("One-sided p of Fisher's exact test that they differ more than load explains; null: no answers."),
     ]
-    beyond_load: Annotated[
-        bool, doc("Whether the two differ more than load explains, at 5 % over all pairs.")
-    ]
+    beyond_load: Annotated[bool, doc("Whether the two differ more than load explains, at 5% over all pairs.")]
 
 
 class PairAgreement(Record, frozen=True, kw_only=True):

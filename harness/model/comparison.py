@@ -129,7 +129,7 @@ class Estimate(Record, frozen=True, kw_only=True):
     metric: Annotated[str, doc("Metric, by its dotted path in a cell.")]
     interval: Annotated[
         tuple[float | None, float, float | None],
-        doc("Estimate over the repeats: low, estimate, high at 95 %; null ends: a single run."),
+        doc("Estimate over the repeats: low, estimate, high at 95%; null ends: a single run."),
     ]
     runs: Annotated[int, doc("Runs, or starts, that have a figure.")]
     method: Annotated[
@@ -276,7 +276,7 @@ class Capacity(Record, frozen=True, kw_only=True):
     ]
     value: Annotated[
         Number | None,
-        doc("Capacity: kept with 90 % probability, in an open loop with a reserve; null: none was found."),
+        doc("Capacity: kept with 90% probability, in an open loop with a reserve; null: none was found."),
     ] = None
     kept_by_search: Annotated[
         tuple[Number | None, ...] | None,
@@ -288,7 +288,7 @@ class Capacity(Record, frozen=True, kw_only=True):
     ] = None
     interval: Annotated[
         tuple[Number | None, Number | None, Number | None],
-        doc("95 % interval, the low end with the reserve of `value`, `value` between them; null: not known."),
+        doc("95% interval, the low end with the reserve of `value`, `value` between them; null: not known."),
     ]
     searches: Annotated[int, doc("Starts of the engine with a probe.")]
     tested: Annotated[tuple[TestedLoad, ...], doc("Loads that were tried, ascending.")]

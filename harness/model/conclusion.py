@@ -134,7 +134,7 @@ class UnderLoad(Record, frozen=True, kw_only=True):
     limit_reached: Annotated[
         bool | None,
         doc(
-            "Whether tokens/s stayed flat (less than 10 % more) from some load on; false: they grew with the "
+            "Whether tokens/s stayed flat (less than 10% more) from some load on; false: they grew with the "
             "users to the last; null: the loads do not tell."
         ),
     ]

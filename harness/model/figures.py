@@ -6,7 +6,7 @@ from harness.model.choices import Balance
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 Number = int | float
-_UPPER = "One-sided 95 % upper confidence bound of the percentile, by order statistics."
+_UPPER = "One-sided 95% upper confidence bound of the percentile, by order statistics."
 
 
 class LatencyStats(Record, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class Standstill(Record, frozen=True, kw_only=True):
         float | None, doc("Start of the longest stall, s from the start of the cell; null: there was none.")
     ] = None
     hit_share: Annotated[
-        float, doc("Share of the answers that a stall of their process made over 10 % longer; 0 to 1.")
+        float, doc("Share of the answers that a stall of their process made over 10% longer; 0 to 1.")
     ]
     who: Annotated[
         Literal["machine", "client"] | None,

@@ -4,7 +4,7 @@ import re
 import textwrap
 
 # Between a figure and its unit, however many of these there are: tokens/s, s/s, J, GiB.
-_UNIT = re.compile(r"(?<=\d) (?=%|(?:[mµn]?s|min|h|ppm|points|[kMGT]i?B|J|W|cores|\w+/s)\b)")
+_UNIT = re.compile(r"(?<=\d) (?=(?:[mµn]?s|min|h|ppm|points|[kMGT]i?B|J|W|cores|\w+/s)\b)")
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 

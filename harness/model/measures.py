@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.model.metric import Charts, Metric
 from harness.model.metric_table import METRICS, of_class
-from harness.model.numbers import short
+from harness.model.numbers import short, with_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,13 @@ class Measure:
         """`99.97`, of a value that is in `unit` already, as those of charts are."""
         return self.figure(value / self.scale)
 
+    def with_unit(self, figures: str) -> str:
+        """`79.2 ms`, `80%`: figures as they are printed, and their unit."""
+        return with_unit(figures, self.unit)
+
     def words(self, value: float) -> str:
         """`TTFT p50 79.2 ms`, of a value in the metric's own unit."""
-        return f"{self.name} {short(self.scale * value, 4)} {self.unit}".rstrip()
+        return self.with_unit(f"{self.name} {short(self.scale * value, 4)}")
 
 
 def verdict_ways(*figures: Measure) -> tuple[str, str]:

@@ -95,6 +95,11 @@ def digits_apart(value: float, *marks: float, least: int, shown: Callable[[float
     return digits
 
 
+def with_unit(figures: str, unit: str) -> str:
+    """`79.2 ms`, `80%`; what has no unit stays as it is."""
+    return f"{figures}{unit}" if unit == "%" else f"{figures} {unit}".rstrip()
+
+
 def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

@@ -37,7 +37,7 @@ class Row:
 
     label: str
     cells: tuple[CellResult, ...]
-    # By dotted path, 95 % intervals of percentiles over the requests of all runs, where one is too short.
+    # By dotted path, 95% intervals of percentiles over the requests of all runs, where one is too short.
     pooled: Mapping[str, Sequence[float]] = field(default_factory=dict)
     unit: str = "repeat"  # the name of a repeat in this run
 

@@ -40,7 +40,7 @@ def trials_needed(share: float, failures: int = 0, confidence: float = CONFIDENC
 
 
 def upper_rank(share: float, samples: int) -> int | None:
-    """Rank from 1 of the value that bounds the quantile from above at 95 %; None with too few samples.
+    """Rank from 1 of the value that bounds the quantile from above at 95%; None with too few samples.
 
     It is the smallest order statistic that exceeds the quantile with that probability: the number of samples
     below the quantile is binomial, whatever the distribution (David and Nagaraja 2003, 7.1).

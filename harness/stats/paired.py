@@ -4,7 +4,7 @@ The test is McNemar's (1947), exact: of the questions right in one alone, half w
 were better. It is taken at LOOKS in the order of asking, each with its part of the level, so that a test that
 is decided can end (the parts add up, whatever the answers have in common). The interval is the hull of
 Tango's (1998), of the difference of paired shares, and of the one that belongs to the exact test: so it
-excludes no change only where that test decides. Below a level of 0.1 % Tango's may be the wider one.
+excludes no change only where that test decides. Below a level of 0.1% Tango's may be the wider one.
 """
 
 import math

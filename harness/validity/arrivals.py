@@ -16,7 +16,7 @@ from harness.validity.requests import MIN_SAMPLES
 from harness.validity.rule import Evidence, Rule, Violation
 
 # Sending later than this shows in the response time. The relative limit lets slow servers be measured
-# by slow clients: 5 % of the median TTFT.
+# by slow clients: 5% of the median TTFT.
 MAX_LAG_MS = 5.0
 MAX_LAG_SHARE = 0.05
 RATE_TOLERANCE = 0.05

@@ -51,7 +51,7 @@ def _gpu_busy(cell: Evidence) -> Iterator[Violation]:
     before = gpu.idle_utilisation_pct if gpu else None
     if before is not None and before > GPU_BUSY_BEFORE_PCT:
         yield Violation(
-            f"{percent_apart(before / 100, GPU_BUSY_BEFORE_PCT / 100)} % busy before the first request"
+            f"{percent_apart(before / 100, GPU_BUSY_BEFORE_PCT / 100)}% busy before the first request"
         )
 
 
@@ -109,7 +109,7 @@ RULES = (
         code=IssueCode.GPU_BUSY,
         find=_gpu_busy,
         measures="how busy the GPU was in the seconds before the first request",
-        limit=f"{GPU_BUSY_BEFORE_PCT:g} %",
+        limit=f"{GPU_BUSY_BEFORE_PCT:g}%",
         hint="something else computes on this GPU: see nvidia-smi",
         cause="machine",
     ),

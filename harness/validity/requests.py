@@ -137,10 +137,10 @@ def _coverage_short(cell: Evidence) -> Iterator[Violation]:
         for part, stamp in ((rows, "first_text_ns"), (further, "last_text_ns"))
     ]
     if min(reached) < asked.coverage:
-        first, last = (f"{percent_apart(min(share, 1.0), asked.coverage, decimals=1)} %" for share in reached)
+        first, last = (f"{percent_apart(min(share, 1.0), asked.coverage, decimals=1)}%" for share in reached)
         yield Violation(
             f"first tokens {first}, further ones {last} of {asked.duration_s:g} s",
-            f"{100 * asked.coverage:g} %",
+            f"{100 * asked.coverage:g}%",
         )
 
 

@@ -57,7 +57,7 @@ RULES = (
         measures="waves of a closed loop (measured answers / slots), and the coefficient of variation of "
         "their times: of few waves, the edges of the window bias requests/s "
         f"({page_address('exactness', 'rates')})",
-        limit=f"{WAVES_AT_CV_1} times the square of the coefficient of variation: within 1 %",
+        limit=f"{WAVES_AT_CV_1} times the square of the coefficient of variation: within 1%",
         hint="requests/s may be too high; measure longer: raise --requests",
         cause="work",
     ),

@@ -8,7 +8,7 @@ from harness.model.numbers import apart, counted, percent_apart
 from harness.validity.notices import ENGINE_STALLED
 from harness.validity.rule import Doubt, Evidence, Rule, Violation
 
-# A rate is low by the share that was lost. Within 5 % two engines count as the same: less than half of that.
+# A rate is low by the share that was lost. Within 5% two engines count as the same: less than half of that.
 LOST_INVALID = 0.02
 # Then p99 is one of the answers that a stall made longer. Medians and rates still hold.
 HIT_SUSPECT = 0.01

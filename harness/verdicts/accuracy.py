@@ -22,7 +22,7 @@ Asked = tuple[Agreement | None, str]  # of a run, and the label of one of its ba
 def compared(
     new: ComparedLabel, old: ComparedLabel, now: Asked, before: Asked, pairs: int
 ) -> Iterator[ComparedAccuracy]:
-    """Yields the comparison in each condition, at 5 % over all `pairs`; none if neither was asked."""
+    """Yields the comparison in each condition, at 5% over all `pairs`; none if neither was asked."""
     mine, base = _backend(*now), _backend(*before)
     names = (NEW, BASELINE) if new.label == old.label else (new.label, old.label)
     for under_load in (False, True):

@@ -79,7 +79,7 @@ def compare_runs(
     """Compares all pairs; in each, `a` is the new one and `b` the baseline. Raises SpecError.
 
     `baseline` names a run or a backend; without it, it is the first run, or the first backend of a single
-    run. `floor` replaces the smallest difference that counts, 2 % inside one run and 5 % between two.
+    run. `floor` replaces the smallest difference that counts, 2% inside one run and 5% between two.
     `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that the new run may lack.
     """
     members = list(_pairs(runs, baseline))

@@ -147,7 +147,7 @@ def _saturated(
 
 
 def words(capacity: Capacity) -> str:
-    """`vllm: 20 requests/s keep the limits (95 % interval 19.4 to 21.1; 12 probes in 3 starts)`."""
+    """`vllm: 20 requests/s keep the limits (95% interval 19.4 to 21.1; 12 probes in 3 starts)`."""
     unit = "requests/s" if capacity.kind == "rate" else "in flight"
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
@@ -212,7 +212,7 @@ def _answer_words(capacity: Capacity, unit: str) -> str:
 
 def _span(low: float | None, high: float) -> str:
     ends = f"up to {as_given(high)}" if low is None else f"{as_given(low)} to {as_given(high)}"
-    return f"{100 * INTERVAL:g} % interval {ends}"
+    return f"{100 * INTERVAL:g}% interval {ends}"
 
 
 def _answer_of_before(capacity: Capacity, unit: str) -> str:

@@ -9,10 +9,10 @@ _SAME = 1e-9  # a difference that arithmetic makes
 
 
 def words_apart(ratio: Interval, *limits: float) -> tuple[str, ...]:
-    """`2.04 % lower (…)`, then each limit as `2 %`.
+    """`2.04% lower (…)`, then each limit as `2%`.
 
     All have more digits where an end would read as a limit, or as nothing, that it is not. Below 1 a limit
-    of 2 % lies at 1.96 % lower: it is `2 % (1.96 % lower)` where an end of 1.98 % would read as within it.
+    of 2% lies at 1.96% lower: it is `2% (1.96% lower)` where an end of 1.98% would read as within it.
     """
     lower = {limit: 1 / (1 + limit) for limit in limits if _reads_as_within(ratio, limit)}
     marks = [*(100 * limit for limit in limits), *(100 * (1 - inverse) for inverse in lower.values())]
@@ -32,12 +32,12 @@ def _digits(change: float, marks: Sequence[float]) -> int:
 
 
 def _limit_words(limit: float, digits: int, lower: float | None) -> str:
-    words = share_words(limit) if digits == 1 else f"{short(float(fixed(100 * limit, digits)), 6)} %"
+    words = share_words(limit) if digits == 1 else f"{short(float(fixed(100 * limit, digits)), 6)}%"
     return f"{words} ({_change(lower, digits)})" if lower else words
 
 
 def span_words(ratio: Interval, digits: int = 1) -> str:
-    """`9.1 % lower (10.2 % lower to 8.0 % lower)` for a against b; from a doubling on all three in times."""
+    """`9.1% lower (10.2% lower to 8.0% lower)` for a against b; from a doubling on all three in times."""
     low, middle, high = (_change(end, digits, times=ratio.estimate >= 2) for end in ratio)
     return f"{middle} ({low} to {high})"
 
@@ -49,8 +49,8 @@ def _change(ratio: float, digits: int, *, times: bool = False) -> str:
     """
     if times:
         return f"{number(ratio) if ratio >= 2 else fixed(ratio, digits + 2)} times"
-    return f"{100 * abs(ratio - 1):.{digits}f} % {'lower' if ratio < 1 else 'higher'}"
+    return f"{100 * abs(ratio - 1):.{digits}f}% {'lower' if ratio < 1 else 'higher'}"
 
 
 def share_words(share: float) -> str:
-    return f"{short(100 * share, 3 if share >= 0.1 else 2)} %"
+    return f"{short(100 * share, 3 if share >= 0.1 else 2)}%"

@@ -19,7 +19,7 @@ AS_ONE = {"rate": 12.0, "concurrency": 2.0}
 BELOW, ABOVE = 0.8, 1.15
 # A load so many times the rate at which requests leave is surely too much; that rate is known within a share.
 OVERLOADED, LEFT = 1.5, 1.03
-NARROW = 1.05  # ratio of an estimate to its end at 10 % that needs no more probes
+NARROW = 1.05  # ratio of an estimate to its end at 10% that needs no more probes
 MOST_BEYOND = 0.05  # target of a limit that no request may miss: a miss counts as if all had
 
 

@@ -92,11 +92,11 @@ def _crossing(curve: Sequence[Point], ideal: float | None) -> tuple[float, float
 
 
 def words(knee: Knee) -> Iterator[str]:
-    """Yields `vllm: the hit rate falls through half of 85 % at 0.9 × the KV cache (…)`, and remarks."""
+    """Yields `vllm: the hit rate falls through half of 85% at 0.9 × the KV cache (…)`, and remarks."""
     if knee.fits is None:
         yield f"{knee.label}: no knee, since fewer than two working sets have a hit rate"
         return
-    fits, count = f"{percent_of_all(knee.fits)} %", counted(knee.repeats, "repeat")
+    fits, count = f"{percent_of_all(knee.fits)}%", counted(knee.repeats, "repeat")
     if not _fits(knee.fits, knee.ideal):
         yield f"{knee.label}: no knee, since the smallest working set has {fits} hits: it does not fit"
     elif knee.value is None or knee.interval is None:
@@ -109,5 +109,5 @@ def words(knee: Knee) -> Iterator[str]:
             f"(between {' and '.join(map(short, knee.interval))}, {count}{some})"
         )
     if knee.unrelated is not None and knee.unrelated > UNRELATED * knee.fits:
-        share = f"{percent_of_all(knee.unrelated)} %"
+        share = f"{percent_of_all(knee.unrelated)}%"
         yield f"{knee.label}: {share} hits where no prefix is used twice, so not all hits are of the prefixes"

@@ -90,7 +90,7 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
 def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
     """Adjusts p-values and levels of one family by Holm, whose tests depend: pairs share backends and runs.
 
-    A method that exploits this (Shaffer 1986) needs equality to be transitive, which "within 2 %" is not.
+    A method that exploits this (Shaffer 1986) needs equality to be transitive, which "within 2%" is not.
     """
 
     def adjusted(p: Callable[["_Test"], float]) -> list[tuple[float, float]]:

@@ -123,4 +123,4 @@ def _missed(cell: CellResult, confidence: float | None = None) -> Iterator[str]:
         missed = round((1 - limit.within) * requests)
         if confidence is None or share_above(missed, requests, confidence) > 1 - share:
             name = f"{limit.metric.removesuffix('_ms')} {limit.share}"
-            yield f"{name}: {percent_of_all(limit.within, share)} % within the limit"
+            yield f"{name}: {percent_of_all(limit.within, share)}% within the limit"

@@ -1,8 +1,8 @@
 """Picks arrivals that represent their process: the most typical of several draws.
 
 How long requests wait near a server's capacity depends on the bursts of a draw more than on the server.
-Over 200 s at 16/s, at the load where 5 % are beyond a limit in the long run, 2.2 to 8.4 % were (nine of ten
-draws), and 4.0 to 6.8 % with the most typical of 50 draws (`python -m tests.bench.capacity_study
+Over 200 s at 16/s, at the load where 5% are beyond a limit in the long run, 2.2 to 8.4% were (nine of ten
+draws), and 4.0 to 6.8% with the most typical of 50 draws (`python -m tests.bench.capacity_study
 --arrivals`). So a capacity search, which asks for the long run, sends typical draws. A draw is judged by the
 waits that it would cause in a queue with one server and constant service, at three utilisations.
 """

@@ -7,7 +7,7 @@
 A row is a server of so many slots whose service times are lognormal around their mean. Its truth is the
 highest load that keeps the limit over a very long time, found by bisection on a queue of 400,000 requests.
 Every probe is a cell of records that `summarise_cell` and the rules of the search see as if measured. Exits
-with 1 where more than 5 % of the answers lie above the truth, or more than 10 % of them more than 10 % below,
+with 1 where more than 5% of the answers lie above the truth, or more than 10% of them more than 10% below,
 in one row or in all of them together, and chance alone would not do that once in a thousand times.
 """
 
@@ -260,7 +260,7 @@ def table(arguments: argparse.Namespace) -> list[str]:
     wrong: dict[str, tuple[float, float]] = {}
     print(f"{arguments.times} runs a row of {counted(arguments.searches, 'start')}; "
           "answers: lowest, median, highest; load: seconds")  # fmt: skip
-    print(f"{'server':<30} {'serves':>6} {'truth':>6}  {'answers':<21} {'above':>6} {'>10 % below':>11} "
+    print(f"{'server':<30} {'serves':>6} {'truth':>6}  {'answers':<21} {'above':>6} {'>10% below':>11} "
           f"{'inside':>6} {'load':>5}")  # fmt: skip
     for server in SERVERS:
         if arguments.only not in server.name:
@@ -291,7 +291,7 @@ def spread(arguments: argparse.Namespace) -> list[str]:
     """Prints how far chance moves the share of requests within the limit, at the load that is the truth."""
     seconds = 200.0
     print(f"{arguments.times} probes of {seconds:g} s a row at the truth; share beyond the limit: "
-          "5 %, median, 95 % of the probes")  # fmt: skip
+          "5%, median, 95% of the probes")  # fmt: skip
     for server in SERVERS:
         if server.load.arrival != "poisson" or not server.load.rate or arguments.only not in server.name:
             continue

@@ -1,10 +1,10 @@
-"""How often a 95 % interval holds the truth, on requests that hang together within runs that differ.
+"""How often a 95% interval holds the truth, on requests that hang together within runs that differ.
 
     python -m tests.bench.coverage
 
 Latencies are lognormal; runs differ from each other by `between` and requests follow the one before them
 with correlation `rho`. The truth of a percentile is that of all requests of all possible runs. Exits with 1
-when the method in use leaves 93 to 97 %, the margin of the simulation itself added.
+when the method in use leaves 93 to 97%, the margin of the simulation itself added.
 """
 
 import argparse

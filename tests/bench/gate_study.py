@@ -40,11 +40,11 @@ class Case:
 
 CASES = (
     Case("equal"),
-    Case("10 % slower", slower=1.1),
-    Case("20 % slower", slower=1.2),
-    Case("5 % of the answers 0.9 s late", stalled=0.05),
-    Case("1 % of the requests fail", failing=0.01),
-    Case("3 % of the requests fail", failing=0.03),
+    Case("10% slower", slower=1.1),
+    Case("20% slower", slower=1.2),
+    Case("5% of the answers 0.9 s late", stalled=0.05),
+    Case("1% of the requests fail", failing=0.01),
+    Case("3% of the requests fail", failing=0.03),
 )
 
 

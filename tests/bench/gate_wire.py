@@ -1,6 +1,6 @@
 """The gate study from the wire: a scripted server measured twice by `bench run`, and `bench compare` of both.
 
-The server's answers vary by 10 % each. `restarted` also gives each of the two runs a speed of its own, as a
+The server's answers vary by 10% each. `restarted` also gives each of the two runs a speed of its own, as a
 server has after a restart: repeats within one run do not show it.
 """
 
@@ -30,9 +30,9 @@ class Changed:
 
 CHANGES = (
     Changed("equal"),
-    Changed("equal, restarted: 1 % from run to run", level=0.01),
-    Changed("10 % slower", slower=1.1),
-    Changed("20 % slower", slower=1.2),
+    Changed("equal, restarted: 1% from run to run", level=0.01),
+    Changed("10% slower", slower=1.1),
+    Changed("20% slower", slower=1.2),
 )
 
 

@@ -1,8 +1,8 @@
-"""Whether files of aiperf get the right verdict: of a server, and of one that is 5 % slower.
+"""Whether files of aiperf get the right verdict: of a server, and of one that is 5% slower.
 
     python -m tests.bench.imported_pair --tokenizer FOLDER --aiperf VENV/bin/aiperf
 
-The scripted server answers after 100 ms and then every 10 ms, 16 tokens; the slower one takes 5 % more. Eight
+The scripted server answers after 100 ms and then every 10 ms, 16 tokens; the slower one takes 5% more. Eight
 repeats of each, alternately, 60 requests in 4 streams. Prints what `bench compare` says of their requests and
 of their summaries. Exit code 1 where a median is not called slower. `--keep`: the summaries, cut to what
 `bench import` reads.

@@ -3,12 +3,12 @@
     python -m tests.bench.pairing_study [--runs 20] [--at-once 4] [--ways starts,blocks,servers]
     python -m tests.bench.pairing_study --drawn 400     # drawn runs through the functions of the verdicts
 
-Whole `bench run`s of servers of known truth: equal, 5 % and 10 % slower. The machine's speed wanders for both
-(6 % for 60 s), that of each by itself (3 % for 2 s), and a start draws a speed of its own (1 %), which it
+Whole `bench run`s of servers of known truth: equal, 5% and 10% slower. The machine's speed wanders for both
+(6% for 60 s), that of each by itself (3% for 2 s), and a start draws a speed of its own (1%), which it
 keeps. `starts` is today's rule,
 `blocks` alternates short blocks between engines that bench starts, `servers` between two URLs, whose start is
 not drawn: there the question is about two running servers. Prints a Markdown table: false verdicts, verdicts
-found, minutes to the end of a run. Exits with 1 where more than 5 % of the verdicts of a row are false.
+found, minutes to the end of a run. Exits with 1 where more than 5% of the verdicts of a row are false.
 """
 
 import itertools
@@ -163,14 +163,14 @@ def _backends(way: str, slower: float, place: Path) -> Iterator[str]:
 
 
 def is_false(word: str, slower: float) -> bool:
-    """A true 5 % lies at the margin of same, and is beyond the floor of 2 %."""
+    """A true 5% lies at the margin of same, and is beyond the floor of 2%."""
     return word in (("faster", "slower") if slower == 1 else ("slower", "same"))
 
 
 def _row(way: str, slower: float, outcomes: Sequence[Outcome]) -> tuple[str, int]:
     false = sum(is_false(outcome.word, slower) for outcome in outcomes)
     right = sum(outcome.word == ("same" if slower == 1 else "faster") for outcome in outcomes)
-    truth = "equal" if slower == 1 else f"{100 * (slower - 1):.0f} % slower"
+    truth = "equal" if slower == 1 else f"{100 * (slower - 1):.0f}% slower"
     minutes = sorted(outcome.minutes for outcome in outcomes)
     shown = f"{median(minutes):.1f} ({minutes[0]:.1f} to {minutes[-1]:.1f})"
     return f"| {way} | {truth} | {false} of {len(outcomes)} | {right} of {len(outcomes)} | {shown} |", false

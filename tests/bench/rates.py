@@ -5,7 +5,7 @@
 Simulated cells go through the code of `bench run`: a warm-up wave, then `waves` of as many requests as
 there are slots, all slots begun at once (lockstep) or one after another (spread). The truth of a cell is
 slots / mean time of its measured requests; the bias is the mean over many cells. Exits with 1 where it is
-above 1 %, and that by more than two standard errors, in a row that is said to hold. With --wire a few cells
+above 1%, and that by more than two standard errors, in a row that is said to hold. With --wire a few cells
 are measured from `bench truth` through `bench run --json` instead.
 """
 
@@ -91,7 +91,7 @@ def study(most: int) -> list[str]:
     """Prints a table; what is above LIMIT where it should hold."""
     bad = []
     print(f"bias in % of requests/s, tokens/s and goodput by measured waves, of at most {most} cells each")
-    print("*: not held to 1 %")
+    print("*: not held to 1%")
     print(f"{'slots':<6}{'answers':<19}{'start':<10}" + "".join(f"{waves:>19}" for waves in WAVES))
     for cv in (0.0, 0.5, 1.0):
         for spread in (False, True):

@@ -3,7 +3,7 @@
     python -m tests.bench.sampler_cost [--seconds 20] [--gpus 8 | --driver]
 
 First, the sampler next to an idle scripted server, on a stub of NVML with one GPU and with several: the limit
-is 1 % of a core for one GPU. Then the same load with and without sampling, alternately: gaps between tokens,
+is 1% of a core for one GPU. Then the same load with and without sampling, alternately: gaps between tokens,
 lateness of the loop and TTFT, as ratios within one run. The stub answers at once. `--driver` reads this
 machine's GPUs through its own driver instead.
 """

@@ -1,4 +1,4 @@
-"""Other plans of looks: what each takes to decide, at the same chance of 5 % of any false word.
+"""Other plans of looks: what each takes to decide, at the same chance of 5% of any false word.
 
     python -m tests.bench.spending
 
@@ -33,7 +33,7 @@ PLANS: MappingProxyType[str, Plan] = MappingProxyType(
         "2 alone": ((2, 0.05),),
     }
 )
-SHOWN = ("2 × 2 equal", "2 × 2, 10 % apart", "2 × 2, 30 % apart", "5 × 3, each 30 % slower than the last")
+SHOWN = ("2 × 2 equal", "2 × 2, 10% apart", "2 × 2, 30% apart", "5 × 3, each 30% slower than the last")
 TIMES = 1000
 
 

@@ -4,7 +4,7 @@
     python -m tests.bench.steadiness --limits     # LIMITS of harness/metrics/steady.py from chance alone
 
 With --page the table goes into docs/metrics.md. Exits with 1 where a steady course is doubted more often than
-a row allows (1 % of cells, where noise lasts more), or a plain shape does not get its name in nine of ten.
+a row allows (1% of cells, where noise lasts more), or a plain shape does not get its name in nine of ten.
 """
 
 import sys
@@ -105,10 +105,10 @@ def _level(start: int, stop: int, factor: float, batches: int = 40) -> Floats:
 
 ROWS = (
     *(Row(f"steady, noise {share:.1%}", noise(share)) for share in (0.001, 0.05, 0.3, 1.0)),
-    *(Row(f"steady, noise 30 %, {count} batches", noise(0.3, count)) for count in (8, 12, 20)),
-    Row("steady, noise 10 % that lasts, 0.3", noise(0.1, lasting=0.3)),
-    Row("steady, noise 10 % that lasts, 0.6", noise(0.1, lasting=0.6), alarms=0.02),
-    Row("steady, noise 10 % that lasts, 0.8", noise(0.1, lasting=0.8), alarms=0.1),
+    *(Row(f"steady, noise 30%, {count} batches", noise(0.3, count)) for count in (8, 12, 20)),
+    Row("steady, noise 10% that lasts, 0.3", noise(0.1, lasting=0.3)),
+    Row("steady, noise 10% that lasts, 0.6", noise(0.1, lasting=0.6), alarms=0.02),
+    Row("steady, noise 10% that lasts, 0.8", noise(0.1, lasting=0.8), alarms=0.1),
     *(
         Row(f"open loop at {u:.0%}, {n} requests", queue(u, n, 0.3), alarms=0.02)
         for u in (0.5, 0.8)
@@ -118,14 +118,14 @@ ROWS = (
         Row(f"{stall:g} s of stall every {every:g} s, {n} answers", stalling(stall, every, n), alarms=0.02)
         for stall, every, n in ((0.9, 5.0, 160), (0.9, 5.0, 320), (2.0, 10.0, 320))
     ),
-    Row("ramp: first 6 of 40 batches +30 %", shaped(_level(0, 6, 1.3)), "ramp"),
-    Row("ramp: first 4 of 16 batches +50 %", shaped(_level(0, 4, 1.5, 16)), "ramp"),
-    Row("ramp: +60 % that is gone after 12 batches", shaped(np.maximum(1.6 - np.arange(40) / 20, 1)), "ramp"),
-    Row("drift: +28 % over the cell", shaped(np.linspace(1, 1.28, 40)), "drift"),
-    Row("drift: +37 % over the cell", shaped(np.linspace(1, 1.37, 40)), "drift"),
-    Row("drift: +40 %, 24 batches", shaped(np.linspace(1, 1.4, 24)), "drift"),
-    Row("step: +30 % from two thirds on", shaped(_level(27, 40, 1.3)), "step"),
-    Row("step: +50 % for the middle half", shaped(_level(10, 30, 1.5)), "step"),
+    Row("ramp: first 6 of 40 batches +30%", shaped(_level(0, 6, 1.3)), "ramp"),
+    Row("ramp: first 4 of 16 batches +50%", shaped(_level(0, 4, 1.5, 16)), "ramp"),
+    Row("ramp: +60% that is gone after 12 batches", shaped(np.maximum(1.6 - np.arange(40) / 20, 1)), "ramp"),
+    Row("drift: +28% over the cell", shaped(np.linspace(1, 1.28, 40)), "drift"),
+    Row("drift: +37% over the cell", shaped(np.linspace(1, 1.37, 40)), "drift"),
+    Row("drift: +40%, 24 batches", shaped(np.linspace(1, 1.4, 24)), "drift"),
+    Row("step: +30% from two thirds on", shaped(_level(27, 40, 1.3)), "step"),
+    Row("step: +50% for the middle half", shaped(_level(10, 30, 1.5)), "step"),
     Row("stall: 4 of 40 batches twice as slow", shaped(_level(20, 24, 2.0)), "stall"),
 )
 

@@ -2,7 +2,7 @@
 
     python -m tests.bench.upper_bounds
 
-Independent lognormal latencies. Exits with 1 where a bound holds in fewer than 95 %, less the margin of the
+Independent lognormal latencies. Exits with 1 where a bound holds in fewer than 95%, less the margin of the
 simulation itself.
 """
 

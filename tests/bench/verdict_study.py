@@ -10,7 +10,7 @@ An experiment is a run of 5 engines at 3 loads (or of 2 at 1), five repeats, the
 variation is the standard deviation of one run: half of the variance is common to all engines of a repeat
 (the work, the machine's drift), half is a run's own, and one run in twenty is disturbed by three times as
 much. A false word is faster or slower where the engines differ by no more than the floor, same where they
-differ by 5 % or more, and faster or same of an engine of which runs failed. Exits with 1 where more than 5 %
+differ by 5% or more, and faster or same of an engine of which runs failed. Exits with 1 where more than 5%
 of the experiments of a row have any in a family.
 """
 
@@ -67,20 +67,20 @@ ROWS = (
     Row("5 equal", FIVE),
     Row("5 equal, pairs hang together", FIVE, shared=0.9),
     Row("5 equal, slow runs of one fail", FIVE, failing=0.4),
-    Row("5, all 2 % apart: the floor", (1.0, 1.02, 1.0, 1.02, 1.0)),
-    Row("5, one 5 % slower", (1.0, 1.0, 1.0, 1.0, 1.05)),
-    Row("5, each 5 % slower than the last", tuple(1.05**place for place in range(5))),
-    Row("5, one 20 % slower", (1.0, 1.0, 1.0, 1.0, 1.2)),
+    Row("5, all 2% apart: the floor", (1.0, 1.02, 1.0, 1.02, 1.0)),
+    Row("5, one 5% slower", (1.0, 1.0, 1.0, 1.0, 1.05)),
+    Row("5, each 5% slower than the last", tuple(1.05**place for place in range(5))),
+    Row("5, one 20% slower", (1.0, 1.0, 1.0, 1.0, 1.2)),
     Row("2 equal", (1.0, 1.0), points=1),
     Row("2 equal, slow runs of one fail", (1.0, 1.0), points=1, failing=0.4),
-    Row("2, 2 % apart: the floor", (1.02, 1.0), points=1),
-    Row("2, 5 % apart", (1.05, 1.0), points=1),
-    Row("2, 10 % apart", (1.1, 1.0), points=1),
-    Row("2, 20 % apart", (1.2, 1.0), points=1),
-    Row("2, 2 % apart, slow runs of the faster not steady", (1.0, 1.02), points=1, unsteady=0.3),
-    Row("2, 2 % apart, odd runs of one not steady", (1.0, 1.02), points=1, unsteady=0.3, by="odd"),
-    Row("2, 2 % apart, runs not steady by chance, 10 % off", (1.0, 1.02), 1, unsteady=0.3, by="any", off=0.9),
-    Row("2, 5 % apart, slow runs of the slower not steady", (1.05, 1.0), points=1, unsteady=0.3),
+    Row("2, 2% apart: the floor", (1.02, 1.0), points=1),
+    Row("2, 5% apart", (1.05, 1.0), points=1),
+    Row("2, 10% apart", (1.1, 1.0), points=1),
+    Row("2, 20% apart", (1.2, 1.0), points=1),
+    Row("2, 2% apart, slow runs of the faster not steady", (1.0, 1.02), points=1, unsteady=0.3),
+    Row("2, 2% apart, odd runs of one not steady", (1.0, 1.02), points=1, unsteady=0.3, by="odd"),
+    Row("2, 2% apart, runs not steady by chance, 10% off", (1.0, 1.02), 1, unsteady=0.3, by="any", off=0.9),
+    Row("2, 5% apart, slow runs of the slower not steady", (1.05, 1.0), points=1, unsteady=0.3),
 )
 
 
@@ -304,7 +304,7 @@ def needed(variation: float, comparisons: int, distance: float | None) -> int:
 
 
 def print_needed() -> None:
-    print("| variation | comparisons | 5 % apart | 10 % apart | 20 % apart | same |")
+    print("| variation | comparisons | 5% apart | 10% apart | 20% apart | same |")
     print("|---:|---:|---:|---:|---:|---:|")
     for variation in VARIATIONS:
         for comparisons in (1, 30):

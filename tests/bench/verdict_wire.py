@@ -1,4 +1,4 @@
-"""The verdict study from the wire: whole `bench run`s of scripted servers, equal ones and one 20 % slower."""
+"""The verdict study from the wire: whole `bench run`s of scripted servers, equal ones and one 20% slower."""
 
 import contextlib
 import json

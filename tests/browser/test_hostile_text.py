@@ -35,7 +35,7 @@ TEXTS = {
     "svg": f"<svg onload=\"{RUNS}\"><a href='javascript:{RUNS}'>x</a></svg>",
     "end of a style": f"</style></script></title></textarea><script>{RUNS}</script>",
     "link": f"[x](javascript:{RUNS}) <a href='javascript:{RUNS}'>x</a> ![x](https://evil.example/x.png)",
-    "template": "{{constructor.constructor('document.title=1')()}} ${document.title=1} <%= 1 %>",
+    "template": "{{constructor.constructor('document.title=1')()}} ${document.title=1} <%= 1%>",
     "table": "a | b\\| c || `d` **e** _f_ ~~g~~ @owner #1 </td></table></details>",
     "frame": f"<iframe srcdoc=\"<script>parent.{RUNS}</script>\"></iframe><base href='https://evil.example/'>",
     "style": "<style>body{display:none}</style><link rel=stylesheet href=https://evil.example/x.css>",

@@ -47,7 +47,7 @@ def test_one_node_and_two_say_the_same_of_a_real_engine(machines, llama_cpp):
         assert len(facts.nodes) == 2
     reasons = [reason.code for cell in runs["2"].read_summary().cells for reason in cell.validity.reasons]
     assert "node-differs" not in reasons
-    # A real engine on a shared machine varies by more than the 5 % that are the default.
+    # A real engine on a shared machine varies by more than the 5% that are the default.
     both = (runs["1"].path, runs["2"].path)
     compared = machines.run("compare", *both, "--floor", "15", "--json")
     (pair,) = json.loads(compared.stdout)["pairs"]

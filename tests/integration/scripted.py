@@ -62,7 +62,7 @@ def striking(faults):
 def define(name, *arguments, ttft_ms=400, gap_ms=10):
     """Backend `name` with more arguments of `bench truth`; its file.
 
-    By default so slow that this machine's own delays stay far below the validity limits (5 % of the TTFT).
+    By default so slow that this machine's own delays stay far below the validity limits (5% of the TTFT).
     """
     extra = "".join(f', "{argument}"' for argument in arguments)
     file, text = Path("backends", f"{name}.toml"), _DEFINITION

@@ -142,7 +142,7 @@ CAPTURES = Path(__file__).resolve().parents[1] / "captures" / "imports"
 
 @pytest.mark.long
 def test_files_of_both_sides_are_gated_and_nothing_is_started(step):
-    """Eight files of aiperf for each side; the head's server was 5 % slower."""
+    """Eight files of aiperf for each side; the head's server was 5% slower."""
     pair = CAPTURES / "pair"
     inputs = {"start": "exit 1", "files": f"{pair}/slower/*.json", "base_files": f"{pair}/base/*.json"}
     code, outputs, summary = step(20, 20, undecided="fail", **inputs)

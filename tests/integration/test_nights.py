@@ -160,7 +160,7 @@ def test_a_killed_night_ends_its_run_too(lasting, tmp_path):
 
 @pytest.mark.long
 def test_nights_of_files_find_a_step_when_it_has_lasted_and_take_no_file_twice(tmp_path, capsys, monkeypatch):
-    """Three files of vLLM each night; from the fourth on the server is 20 % slower.
+    """Three files of vLLM each night; from the fourth on the server is 20% slower.
 
     The last of them writes the page of its job.
     """

@@ -33,7 +33,7 @@ from tests.schemas import fault
 
 ONCE = ("--repeats", "1", "--set", "verdict.cool_down_s=0")
 FEW = (*SMALL, "--requests", "8")
-TTFT_MS = 300  # 5 % of it is more than this machine's own delays
+TTFT_MS = 300  # 5% of it is more than this machine's own delays
 
 
 @pytest.fixture

@@ -182,7 +182,7 @@ def test_a_trace_that_ends_before_the_duration_is_not_enough_of_it(here):
     done = run(*asked, "--duration", "60", code=4)
     (cell,) = summary()["cells"]
     (reason,) = [one for one in cell["validity"]["reasons"] if one["code"] == "coverage-short"]
-    assert reason["limit"] == "95 %"
+    assert reason["limit"] == "95%"
     assert "of 60 s" in reason["measured"]
     assert "coverage-short" in done.stdout
 

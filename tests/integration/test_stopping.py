@@ -41,12 +41,12 @@ def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
     assert (stopping["looks"], stopping["alpha_per_look"]) == ([3, 4, 5, 7, 10], 0.01)
     assert "after 3 repeats: decided 1 of 1 pairs" in done.stderr
     assert "stopped after 3 repeats: no pair is left that more repeats could decide" in done.stdout
-    assert "99 % intervals of the geometric mean over 3 runs" in done.stdout
+    assert "99% intervals of the geometric mean over 3 runs" in done.stdout
     assert result["verdict_rules"]["unit"] == "starts"
     bench_here("verify", str(run_folder()))  # its records give the same comparison again
     assert "stopped after 3 repeats" in (run_folder() / "report.html").read_text()
     asked = ("compare", str(run_folder()), "--baseline", "calm", "--fail-on", "slower")
-    assert "99 % interval" in bench_here(*asked, code=1).stdout
+    assert "99% interval" in bench_here(*asked, code=1).stdout
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ SENT = 100  # as many as a test of arrivals needs
 @pytest.fixture
 def here(here):
     """An empty directory with the backend `calm`: any number of requests at once, and so slow that the limits
-    of lateness (5 % of the TTFT, half a gap) are kept on a machine that has other work."""
+    of lateness (5% of the TTFT, half a gap) are kept on a machine that has other work."""
     define("calm", "--max-running", "256", "--cache-tokens", "1000000", ttft_ms=1500, gap_ms=60)
     return here
 

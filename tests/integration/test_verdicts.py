@@ -30,7 +30,7 @@ def engines(here):
 
 @pytest.mark.time
 def test_ten_per_cent_slower_is_called_so(engines):
-    """By four repeats, where logarithms of the ratios deviate by 3.1 % or less; by three, 1.7 %."""
+    """By four repeats, where logarithms of the ratios deviate by 3.1% or less; by three, 1.7%."""
     done = bench("run", *SMALL, "--backends", "calm,slow", "--repeats", "4", "--no-probe", limit_s=400)
     result = summary()
     assert len(result["cells"]) == 2 * 4

@@ -76,7 +76,7 @@ def test_a_cycle_is_found_whole_up_to_the_capacity_and_not_at_all_above_it(here)
     assert knee["unrelated"] == 0
     said = " ".join(done.stdout.split())
     assert (
-        f"one: the hit rate falls through half of {100 * knee['fits']:.3g} % at {knee['value']:.3g} ×" in said
+        f"one: the hit rate falls through half of {100 * knee['fits']:.3g}% at {knee['value']:.3g} ×" in said
     )
     assert f"(between {low:.3g} and {high:.3g}, 1 repeat)" in said
     assert "no reuse" in said

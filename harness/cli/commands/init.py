@@ -24,7 +24,7 @@ purpose = "One sentence: what this workload asks of a server."
 generator = "fixed-length" # also: mix, shared-prefix, few-shot, rag, structured, trace, …
 input_tokens = 256         # of each prompt; no two share a prefix
 output_tokens = 64         # of each answer
-output_spread = 0.1        # answers up to 10 % shorter or longer, so that they do not all end together
+output_spread = 0.1        # answers up to 10% shorter or longer, so that they do not all end together
 
 [load]
 concurrency = [1, 8] # closed loop: requests kept in flight, a load point each

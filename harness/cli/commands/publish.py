@@ -6,7 +6,7 @@ from harness.cli.flags import options
 from harness.errors import ExitCode, extra_hint
 
 EPILOG = f"""One entry per backend and load point: settings, the estimates over the repeats with the ends
-of their 95 % intervals, report and summary as files. Needs the tracker's extra:
+of their 95% intervals, report and summary as files. Needs the tracker's extra:
 {extra_hint("mlflow")}.
 
 Exit codes: 0 success; 2 no such run; 3 the tracker refused, or its package is missing"""

@@ -46,7 +46,7 @@ def speed_and_accuracy(
         y=linear("answers right, %", *ends),
         lines=(*lines, Line("not beaten in both", None, front(points, right=True), "front")),
         reading="near",
-        drawn=f"share of right answers with its 95 % interval{f'; {RATE.name}: {kinds}' if kinds else ''}",
+        drawn=f"share of right answers with its 95% interval{f'; {RATE.name}: {kinds}' if kinds else ''}",
         right=True,
         paper=True,
     )
@@ -62,7 +62,7 @@ def _lines(rates: Series, load: LoadPoint, order: Sequence[str], agreement: Agre
             continue
         low, middle, high = (100 * end for end in share)
         figures = [percent_figure(end) for end in share]
-        text = f"{rate.text(RATE)}, {figures[1]} % right ({figures[0]} to {figures[2]})"
+        text = f"{rate.text(RATE)}, {figures[1]}% right ({figures[0]} to {figures[2]})"
         lost = _against_first(agreement, label)
         text = f"{text}; {lost}" if lost else text
         point = Point(rate.middle, middle, label, text, low, high, rate.interval, marks[label])

@@ -46,26 +46,26 @@ def course(series: Series) -> Chart | None:
         y=y,
         lines=(Line(series.label, 0, points), *flat, *steps),
         reading="x",
-        drawn="geometric mean of a run's repeats with its 95 % interval"
+        drawn="geometric mean of a run's repeats with its 95% interval"
         if any(point.low is not None for point in points)
         else "",
     )
 
 
 def change_words(change: Change) -> str:
-    """`vllm c4 TTFT p50: 12 % worse since …`."""
+    """`vllm c4 TTFT p50: 12% worse since …`."""
     name = f"{change.series.label} {change.series.load.label} {measure(change.series.metric).name}"
     return plain(f"{name}: {step_words(change)}")
 
 
 def step_words(change: Change) -> str:
-    """`12 % worse since 2026-11-20 (run …d2c1a5, engine 0.32.0; before it 0.31.0)`."""
+    """`12% worse since 2026-11-20 (run …d2c1a5, engine 0.32.0; before it 0.31.0)`."""
     since, before = change.since, change.before
     versions = version_words(since.engine_version)
     if before.engine_version != since.engine_version:
         versions += f"; before it {before.engine_version or 'not known'}"
     way = "worse" if change.ratio > 1 else "better"
-    return plain(f"{100 * change.share:.1f} % {way} since {_day(since)} (run {since.run}, {versions})")
+    return plain(f"{100 * change.share:.1f}% {way} since {_day(since)} (run {since.run}, {versions})")
 
 
 def _around(title: str, values: Sequence[float]) -> Axis:
@@ -87,7 +87,7 @@ def _point(series: Series, index: int, shown: Measure) -> Point:
     before = series.entries[index - 1].engine_version if index else None
     version = entry.engine_version or "version not known"
     span = "" if low is None or high is None else f" ({shown.figure(low)} to {shown.figure(high)})"
-    text = f"{shown.figure(middle)}{span} {shown.unit}".strip()
+    text = shown.with_unit(f"{shown.figure(middle)}{span}")
     mark = plain(version, 17) if not index or before != entry.engine_version else ""
     return Point(
         float(index),

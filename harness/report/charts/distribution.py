@@ -77,7 +77,7 @@ def _values(row: Row, samples: Mapping[str, Samples], metric: str) -> list[Float
 
 
 def _curve(ordered: Floats, *, thin: bool = False) -> tuple[Point, ...]:
-    """Values never reached are infinite, so their curve ends below 100 %. A `thin` curve has no readable
+    """Values never reached are infinite, so their curve ends below 100%. A `thin` curve has no readable
     points."""
     count = len(ordered)
     points = [Point(float(ordered[0]), 0.0)]

@@ -10,8 +10,8 @@ from harness.report.view import Row
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
 
 # What a mark and its bar are: tables have the median of the repeats.
-INTERVAL = "geometric mean of the runs with its 95 % interval"
-POOLED = "requests of all repeats together, with a 95 % interval"
+INTERVAL = "geometric mean of the runs with its 95% interval"
+POOLED = "requests of all repeats together, with a 95% interval"
 RANGE = "median of the repeats with their range"
 
 
@@ -35,7 +35,7 @@ class Value:
         words, *span = (measure.figure_in_unit(end) for end in ends)
         if len(set(span)) == 2:
             words += f" ({' to '.join(span)})"
-        return f"{words} {measure.unit}".strip()
+        return measure.with_unit(words)
 
 
 def kinds_words(values: Iterable[Value]) -> str:

@@ -16,7 +16,7 @@ from harness.report.view import kind_and_value
 class Entry(NamedTuple):
     name: str
     settings: dict[str, str | float | bool]
-    figures: dict[str, float]  # by dotted path; with .low and .high, the ends of the 95 % interval
+    figures: dict[str, float]  # by dotted path; with .low and .high, the ends of the 95% interval
 
 
 def entries(summary: Summary) -> Iterator[Entry]:

@@ -135,7 +135,7 @@ def _of_pair(
         text = {
             "slower": f"{new} is {slower} than {than}: {parts}.",
             "faster": f"{new} is {faster} than {than}: {parts}.",
-            "same": f"{new} is not {slower} than {than} by more than {within} %: {parts}.",
+            "same": f"{new} is not {slower} than {than} by more than {within}%: {parts}.",
             "not enough runs": f"Undecided whether {new} is {slower} than {than}: {parts}.",
             "not comparable": f"{new} cannot be compared with {other}: {_obstacles(pair, mine)}.",
         }[word]
@@ -162,19 +162,19 @@ def _unit(pair: ComparedPair) -> str:
 
 
 def _part(figure: ComparedFigure, unit: str) -> str:
-    """`first token by 3 % at 8 users (1 to 5 %)`; for an undecided figure, what would decide it."""
+    """`first token by 3% at 8 users (1 to 5%)`; for an undecided figure, what would decide it."""
     about, load = waited(measure(figure.metric)), f"at {load_words(figure.load)}"
     if figure.verdict == "not enough runs":
         return f"{about} {load} ({_open(figure, unit)})"
     if figure.verdict == "same" or figure.ratio is None:
         return f"{about} {load}"
     near, middle, far = figure.ratio if figure.ratio.estimate >= 1 else reversed([*figure.ratio])
-    span = f"{short(near)}× to {short(far)}×" if middle >= 2 else f"{_percent(near)} to {_percent(far)} %"
+    span = f"{short(near)}× to {short(far)}×" if middle >= 2 else f"{_percent(near)} to {_percent(far)}%"
     return f"{about} by {_by(middle)} {load} ({span})"
 
 
 def _open(figure: ComparedFigure, unit: str) -> str:
-    """`1 % faster to 9 % slower; 4 more runs of each would decide`."""
+    """`1% faster to 9% slower; 4 more runs of each would decide`."""
     if figure.ratio is None:
         return plain(figure.lacks or figure.why)
     low, _, high = figure.ratio
@@ -195,8 +195,8 @@ def _end(ratio: float, shown: Measure) -> str:
 
 
 def _by(ratio: float) -> str:
-    """`33 %` of the baseline, as the table has it; from a doubling on `2.3×`."""
-    return f"{short(ratio)}×" if ratio >= 2 else f"{_percent(ratio)} %"
+    """`33%` of the baseline, as the table has it; from a doubling on `2.3×`."""
+    return f"{short(ratio)}×" if ratio >= 2 else f"{_percent(ratio)}%"
 
 
 def _percent(ratio: float) -> str:

@@ -19,4 +19,4 @@ def bars(counts: Sequence[int]) -> str:
 
 
 def share_words(share: float) -> str:
-    return f"{percent_of_all(share)} %"
+    return f"{percent_of_all(share)}%"

@@ -71,7 +71,7 @@ def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:
     """Medians of the repeats, as in the tables."""
     names = list(dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ()))
     parts = [
-        f"{name}: {number(median)} {shown.unit}"
+        shown.with_unit(f"{name}: {number(median)}")
         for name in names[:_TURNS]
         if (median := row.median(f"{key}.{name}.{shown.path}")) is not None
     ]

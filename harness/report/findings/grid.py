@@ -111,7 +111,7 @@ def _pooled(interval: Sequence[float] | None, metric: Metric) -> Entry:
     if interval is None:
         return Entry(NOT_KNOWN)
     low, middle, high = map(metric.figure, interval)
-    return Entry(middle, f"pooled, 95 %: {low}–{high}", "pooled")
+    return Entry(middle, f"pooled, 95%: {low}–{high}", "pooled")
 
 
 def _range(spread: Spread, metric: Metric) -> str:

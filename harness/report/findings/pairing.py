@@ -28,8 +28,8 @@ def _shared(summary: Summary) -> str:
 
 
 def level_words(levels: Levels) -> str:
-    """`blocks differ by 3 %, starts by 1 % more: 6 blocks in each of 5 starts decide soonest, in 60 s`."""
-    spread = f"blocks differ by {percent(levels.within)} %, starts by {percent(levels.between)} % more"
+    """`blocks differ by 3%, starts by 1% more: 6 blocks in each of 5 starts decide soonest, in 60 s`."""
+    spread = f"blocks differ by {percent(levels.within)}%, starts by {percent(levels.between)}% more"
     if levels.blocks is None or levels.starts is None or levels.seconds is None:
         return f"{spread}: no number of blocks in the starts that are allowed would decide"
     plan = f"{counted(levels.blocks, 'block')} in each of {counted(levels.starts, 'start')}"

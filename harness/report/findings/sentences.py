@@ -237,7 +237,7 @@ def _words(row: Row) -> str:
 
 
 def _value(value: float, shown: Measure) -> str:
-    return f"{shown.figure(value)} {shown.unit}".strip()
+    return shown.with_unit(shown.figure(value))
 
 
 def under_load(summary: Summary) -> Iterator[str]:
@@ -280,7 +280,7 @@ def _waits(waits: Sequence[tuple[float, float]]) -> str:
 def _limit(course: UnderLoad) -> Iterator[str]:
     """Nothing if the loads do not tell."""
     if course.limit_users is not None:
-        yield f"the limit was reached: more than {_users(course.limit_users)} brought less than 10 % more"
+        yield f"the limit was reached: more than {_users(course.limit_users)} brought less than 10% more"
     elif course.limit_reached is False:
         yield "the limit was not reached"
 
@@ -310,14 +310,14 @@ def _overload(row: Row) -> str:
 
 
 def _hits(row: Row) -> str:
-    """`vllm 85.0 %, of which 60.0 came back into the KV cache`."""
+    """`vllm 85.0%, of which 60.0 came back into the KV cache`."""
     hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
     if hits is None:
         return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
     behind = (
         f", of which {percent_figure(host.median)} came back into the KV cache" if host and host.high else ""
     )
-    return f"{row.label} {percent_figure(hits.median)} %{behind}"
+    return f"{row.label} {percent_figure(hits.median)}%{behind}"
 
 
 def _adapters(row: Row) -> str:
@@ -342,7 +342,7 @@ def _images(row: Row) -> str:
 
 
 def goodput_words(group: Group) -> str:
-    """`inside E2E ≤ 1000 ms: vllm 4.05 req/s, 100 %; tgi 0 req/s, 0 % of the requests`, or ""."""
+    """`inside E2E ≤ 1000 ms: vllm 4.05 req/s, 100%; tgi 0 req/s, 0% of the requests`, or ""."""
     found = goodput(group)
     if found is None:
         return ""
@@ -350,7 +350,7 @@ def goodput_words(group: Group) -> str:
     places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
     highest = {row.label: spread.high for row in group.rows if (spread := row.spread(_GOODPUT))}
     words = [
-        f"{good.label} {_rate(good, highest[good.label])}, {percent_of_all(good.share)} %" for good in places
+        f"{good.label} {_rate(good, highest[good.label])}, {percent_of_all(good.share)}%" for good in places
     ]
     some = "" if len(places) == len(found.places) else "least and most "
     return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)

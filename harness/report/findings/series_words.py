@@ -88,7 +88,7 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
     for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
-            f"{name}: {100 * drift.share:.1f} % worse than its best level, "
+            f"{name}: {100 * drift.share:.1f}% worse than its best level, "
             f"{kind}, since {_run_words(drift.since)}; the best level ended with {_run_words(drift.best)}",
             600,
         )

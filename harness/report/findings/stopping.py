@@ -23,7 +23,7 @@ def stopping_lines(summary: Summary) -> Iterator[str]:
     looks, level = stopping.looks, 100 * stopping.alpha_per_look
     unit = unit_of(summary)
     after = f"after {counted(stopping.repeats, unit)}" if stopping.repeats else "before the first look"
-    planned = f"looks planned after {listing([str(look) for look in looks])} {unit}s, each at {level:.3g} %"
+    planned = f"looks planned after {listing([str(look) for look in looks])} {unit}s, each at {level:.3g}%"
     yield plain(f"stopped {after}: {_why(summary, stopping)}; {planned}", 400)
     primary = summary.verdict_rules.primary
     if stopping.repeats and any(finding.metric != primary for finding in summary.comparison):

@@ -69,8 +69,8 @@ def runs(summary: Summary) -> str:
 
 
 def confidence(summary: Summary) -> str:
-    """`99 %`, of the intervals next to the verdicts."""
-    return f"{100 * summary.verdict_rules.confidence:.4g} %"
+    """`99%`, of the intervals next to the verdicts."""
+    return f"{100 * summary.verdict_rules.confidence:.4g}%"
 
 
 def tested(summary: Summary) -> bool:
@@ -98,7 +98,7 @@ def unequal_lines(summary: Summary) -> Iterator[str]:
             pairs = " between those that differ" if len(difference.labels) > 2 else ""
             yield plain(f"unequal: {difference.text}; no verdict on {names}{pairs}", 1000)
         elif difference.apart:
-            wider = f"the floor of {names} is {percent(difference.apart)} % wider"
+            wider = f"the floor of {names} is {percent(difference.apart)}% wider"
             yield plain(f"unequal: {difference.text}; {wider}", 1000)
         else:
             others += 1
@@ -131,7 +131,7 @@ def noise_lines(summary: Summary) -> Iterator[str]:
     """Backends measured against themselves: by how much equal engines differ, and what could be found."""
     for noise in summary.noise:
         apart, detectable = (
-            "not known" if share is None else f"{100 * share:.1f} %"
+            "not known" if share is None else f"{100 * share:.1f}%"
             for share in (noise.difference, noise.smallest_detectable)
         )
         what = f"{noise.load.label} {measure(noise.metric).name}: {noise.backend}"

@@ -17,7 +17,7 @@ from harness.report.wording import NOT_KNOWN, capital, listing, plain
 
 EVERY = {name: name for name in STATISTICS}
 BOUNDS = {f"{name}_upper": f"{name} at most" for name in PERCENTILES}
-BOUNDED = "upper bounds of 95 % confidence"
+BOUNDED = "upper bounds of 95% confidence"
 RATES = {metric.name: measure(metric.name).title for metric in family("rate")} | {"window_s": "window, s"}
 CLIENT = {
     "slot_idle_share": "slots idle, of 1",

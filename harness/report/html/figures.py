@@ -27,7 +27,7 @@ FAMILIES = {
     ),
     "distribution": (
         "Distributions",
-        "What share was at least this fast; a curve that ends below 100 % has requests without an answer. "
+        "What share was at least this fast; a curve that ends below 100% has requests without an answer. "
         "Thin lines, where the backends are few, are single repeats.",
     ),
 }

@@ -49,7 +49,7 @@ def _kept(source: Source) -> Iterator[Html]:
         for limit in _limits_of(row)
     ]
     if rows:
-        head = ["backend", "load", "limit", "within it, %", "kept", "95 % upper bound, ms"]
+        head = ["backend", "load", "limit", "within it, %", "kept", "95% upper bound, ms"]
         yield backend_table(source, "Limits of the scenario, first repeat", head, rows)
 
 
@@ -62,7 +62,7 @@ def _limits_of(row: Row) -> Iterator[list[str]]:
 
 
 def _bound(cell: CellResult, limit: Limit) -> str:
-    """The bound below which the percentile lies with 95 % confidence, or why it is not known."""
+    """The bound below which the percentile lies with 95% confidence, or why it is not known."""
     path = f"{limit.metric}.{limit.share}_upper"
     value = number_at(cell, path)
     if value is not None:

@@ -167,7 +167,7 @@ for (const plot of document.querySelectorAll(".plot")) {
     return [...places.keys()].sort((a, b) => order * (places.get(a) - places.get(b)));
   };
   const words = (key) =>
-    /^p[\d.]+$/.test(key) ? `${key.slice(1)} % within` : /^[crtw][\d.]+$/.test(key) ? `at ${key.slice(1)}` : key;
+    /^p[\d.]+$/.test(key) ? `${key.slice(1)}% within` : /^[crtw][\d.]+$/.test(key) ? `at ${key.slice(1)}` : key;
 
   const read = (key) => {
     const told = shown().filter((point) => point.key === key);

@@ -160,7 +160,7 @@ def _against(found: Several, document: RunComparison, pairs: Sequence[ComparedPa
     name = f"that of {found.names.get(document.baseline or '', '')}"
     if any(pair.a.run == pair.b.run for pair in document.pairs):
         name = f"{document.pairs[0].b.label} in {name}"
-    floor = f"{100 * (pairs or document.pairs)[0].verdict_rules.floor:.3g} %"
+    floor = f"{100 * (pairs or document.pairs)[0].verdict_rules.floor:.3g}%"
     return f"Each run is compared with {name}; changes of less than {floor} do not count."
 
 

@@ -45,7 +45,7 @@ def _row(source: Source, row: Row, position: Place, shown: Measure, longest: flo
     share = max(0.0, 100 * position.median / longest) if longest > 0 else 0.0  # no bar for less than nothing
     bar = tag("span", class_=f"bar k{index % 8}", style=f"width: {share:.1f}%")
     doubt = [tag("span", " in doubt", class_="suspect", title=position.doubt)] if position.doubt else []
-    figure = f"{shown.figure(position.median)} {shown.unit}".rstrip()
+    figure = shown.with_unit(shown.figure(position.median))
     value = tag("td", f"{figure}{_range(row, shown)}", *doubt)
     return tag("tr", name, tag("td", bar, class_="track"), value, data_series=str(index))
 

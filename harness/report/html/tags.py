@@ -1,13 +1,11 @@
 """HTML elements whose text cannot become markup: whatever is not Html is escaped."""
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import repeat
 
 from harness.report.wording import REPLACEMENT, Table
 
-PER_CENT, NO_BREAK = re.compile("(?<=[0-9]) (?=%)"), "\N{NO-BREAK SPACE}"
 VOID = {"meta", "input", "link", "br"}
 
 
@@ -33,10 +31,10 @@ def join(children: Iterable[str | None]) -> Html:
 
 
 def text(value: str) -> Html:
-    """Control characters are not allowed in HTML, escaped or not. A per cent sign stays with its number."""
+    """Control characters are not allowed in HTML, escaped or not."""
     if not value.isprintable():
         value = "".join(char if char.isprintable() or char in "\n\t" else REPLACEMENT for char in value)
-    return Html(escape(PER_CENT.sub(NO_BREAK, value)))
+    return Html(escape(value))
 
 
 def section(identifier: str, title: str, *children: str | None) -> Html:

@@ -74,13 +74,13 @@ def _quotient(pair: tuple[CellResult | None, CellResult | None], shown: Measure)
 def _facts(summary: Summary, entry: PairVerdict, shown: Measure) -> Iterator[str]:
     rules = summary.verdict_rules
     if entry.ratio:
-        at = f"{100 * rules.confidence:g} % interval"
+        at = f"{100 * rules.confidence:g}% interval"
         yield f"ratio, first over second: {_interval(entry.ratio)}, {at} of this pair alone"
     if entry.family_ratio:
         yield f"the same at the level that all verdicts together allow: {_interval(entry.family_ratio)}"
     if entry.difference:
         low, middle, high = (number(end * shown.scale) for end in entry.difference)
-        yield f"difference, first minus second: {middle} ({low} to {high}) {shown.unit}".strip()
+        yield shown.with_unit(f"difference, first minus second: {middle} ({low} to {high})")
     yield from _tests(entry, rules)
     paired = "in pairs of the same requests" if entry.paired else "not paired"
     yield f"runs with a figure: {_both(entry.runs)}, {paired}"
@@ -92,7 +92,7 @@ def _facts(summary: Summary, entry: PairVerdict, shown: Measure) -> Iterator[str
             f"left out of {label}, and the verdict holds with them: {n} {why}" for why, n in out.items()
         )
     if (smallest := entry.smallest_detectable) is not None:
-        yield f"smallest difference found in 4 of 5 such experiments: {short(100 * smallest)} %"
+        yield f"smallest difference found in 4 of 5 such experiments: {short(100 * smallest)}%"
     yield from _unequal(summary, entry)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import CellResult, LoadNodeUse
-from harness.model.numbers import number
+from harness.model.numbers import number, with_unit
 from harness.records.series import Samples, Telemetry, node_series, unbroken
 from harness.report.plots.style import MUTED, PALETTE
 
@@ -189,7 +189,7 @@ def _panel(
     drawn = [curve for curve in curves if len(curve.seconds) > 1]  # a line needs two samples
     if not drawn:
         return None
-    tops = [f"{curve.name} up to {number(float(curve.values.max()))} {unit}".strip() for curve in drawn]
+    tops = [with_unit(f"{curve.name} up to {number(float(curve.values.max()))}", unit) for curve in drawn]
     return Panel(axis, [_thinned(curve) for curve in drawn], ", ".join(tops), top, stacked)
 
 

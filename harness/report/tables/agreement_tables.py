@@ -33,7 +33,7 @@ def _shares(agreement: Agreement) -> Table:
         shares = (_percent(known(condition.accuracy)) for condition in (backend.unloaded, backend.saturated))
         rows.append([plain(label), *shares])
     head = ["backend", "one at a time", _most_at_once(agreement)]
-    return Table("accuracy: % right, with 95 % intervals", head, rows)
+    return Table("accuracy: % right, with 95% intervals", head, rows)
 
 
 def _accuracy(agreement: Agreement) -> Table:

@@ -13,7 +13,7 @@ PRIMARY = "*"
 
 def change_table(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> Table:
     """`figures`: those of one load."""
-    interval = f"{100 * pair.verdict_rules.confidence:.4g} % interval"
+    interval = f"{100 * pair.verdict_rules.confidence:.4g}% interval"
     head = ("metric", "baseline", "new", "change", interval, "verdict")
     return Table(f"{pair_words(pair)}, {figures[0].load.label}", head, [*map(finding_row, figures)])
 
@@ -63,5 +63,5 @@ def changes(ratio: Interval) -> Iterator[str]:
 
 
 def change(ratio: float, like: float | None = None) -> str:
-    """`+8.1 %`; from a doubling on, or where `like` is one, `2.3 ×`."""
-    return f"{number(ratio)} ×" if (like or ratio) >= 2 else f"{signed(100 * (ratio - 1))} %"
+    """`+8.1%`; from a doubling on, or where `like` is one, `2.3 ×`."""
+    return f"{number(ratio)} ×" if (like or ratio) >= 2 else f"{signed(100 * (ratio - 1))}%"

@@ -65,7 +65,7 @@ def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> I
 
 def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
     reasons = [(measure, why) for measure, why in tool.why.items() if measure in differing]
-    yield "Why they differ by more than 1 %:" if reasons else "Nothing differs by more than 1 %."
+    yield "Why they differ by more than 1%:" if reasons else "Nothing differs by more than 1%."
     for measure, why in reasons:
         yield from wrap(f"{measure}: {why}", width, initial_indent="  ", subsequent_indent="    ")
 

@@ -45,7 +45,7 @@ def _line(name: str, figure: Series) -> str:
 
 def _last(series: Series) -> str:
     shown = measure(series.metric)
-    return f"{shown.figure(series.values[-1])} {shown.unit}".strip()
+    return shown.with_unit(shown.figure(series.values[-1]))
 
 
 def spark(values: Sequence[float]) -> str:

@@ -44,7 +44,7 @@ class Difference:
         first, other = self.stored, self.computed
         if not (_is_number(first) and _is_number(other) and other):
             return ""
-        return f" ({100 * (first / other - 1):+.3g} %)"
+        return f" ({100 * (first / other - 1):+.3g}%)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from harness.model.metric_table import of_class, root_of
 from harness.spec.scenario.limits import LONGEST_S, MOST_REPEATS, at_most, not_negative, positive
 from harness.spec.strict import check_known, nearest
 
-# `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
+# `[slo] ttft_ms.p95 = 500`: 95% of the requests have their first token within 500 ms.
 SloTable = Mapping[str, Mapping[str, float]]
 LEAST_REPEATS = 3  # fewer give no interval worth the name
 EACH = "*"  # in the place of a class: `by_depth.*.ttft_ms.p50` is a metric for each depth that was measured

@@ -183,7 +183,7 @@ ROWS: tuple[Row, ...] = (
         _gate(_stalling, (1, "slower: openai c4 E2E p99"), requests=160),
     ),
     Row(
-        "gate: 1 % of requests refused",
+        "gate: 1% of requests refused",
         "times equal, more failures",
         "same, exit 0",
         _gate(_refusing, (1, "requests failed, 0 of"), requests=200),
@@ -194,7 +194,7 @@ ROWS: tuple[Row, ...] = (
         "verify: E2E × 0.7, checksums mended",
         "twice as slow",
         "as they were written, exit 0",
-        _forged("verify", (1, "(-30 %)")),
+        _forged("verify", (1, "(-30%)")),
     ),
     Row(
         "compare: E2E × 0.7, checksums mended",

@@ -147,13 +147,13 @@ ROWS: tuple[Row, ...] = (
         _rate,
     ),
     Row(
-        "drift of 4 % a second",
+        "drift of 4% a second",
         "a drift, `not-steady`",
         "`ramp-kept`: 98 more warm-up requests",
         _course(Server(drift_per_s=0.04), "drift", "not-steady"),
     ),
     Row(
-        "step of +40 % after 9 s",
+        "step of +40% after 9 s",
         "a step, `not-steady`",
         "not tried",
         _course(Server(step=1.4, step_at_s=9), "step", "not-steady"),

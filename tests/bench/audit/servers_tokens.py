@@ -33,7 +33,7 @@ def cached_beyond_prompt(prompt: int, events: int) -> wire.Document:
 
 
 def inflated(prompt: int, events: int) -> wire.Document:
-    """4 % more tokens than were sent."""
+    """4% more tokens than were sent."""
     return honest(prompt, round(1.04 * events))
 
 

@@ -138,7 +138,7 @@ def _implausible(behaviour: Behaviour) -> Callable[[Path], Seen]:
             f"{_figures(ran.cell)}, cache hits {_share(hits)}; {', '.join(ran.marks)}",
             _wrong(
                 ("SUSPECT usage-implausible" in ran.marks, "usage-implausible"),
-                (hits is None or hits <= 1, "no hit rate above 100 %"),
+                (hits is None or hits <= 1, "no hit rate above 100%"),
             ),
         )
 
@@ -262,7 +262,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "cached tokens above the prompt's",
         "the hit rate is not known",
-        "hit rate 300 % (f87e77a)",
+        "hit rate 300% (f87e77a)",
         _implausible(Behaviour(usage=cached_beyond_prompt)),
     ),
     Row(
@@ -283,7 +283,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "48 of 50 tokens, equal speed",
         "no difference",
-        '"E2E b > a, 4.0 %", lengths not mentioned (f87e77a)',
+        '"E2E b > a, 4.0%", lengths not mentioned (f87e77a)',
         _apart(
             Behaviour(),
             Behaviour(share=0.96),
@@ -293,9 +293,9 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
-        "usage 4 % higher for the same text",
+        "usage 4% higher for the same text",
         "no difference",
-        '"slower" 3.8 to 4.1 % (f87e77a)',
+        '"slower" 3.8 to 4.1% (f87e77a)',
         _apart(
             Behaviour(),
             Behaviour(usage=inflated),
@@ -328,7 +328,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("finish reason end_turn", "48 whole answers", "48 ok (f87e77a)", _finish("end_turn", "ok", "")),
     Row(
-        "one of two replicas 40 % slower in decode",
+        "one of two replicas 40% slower in decode",
         "TPOT 20 and 28 ms",
         "unmarked, fairness 1.000 (f87e77a)",
         _replicas,

@@ -3,7 +3,7 @@
  * NVML_STUB names a folder whose files are the state of the machine, looked up at every call:
  *   gpus         number of GPUs (2)
  *   mismatch     the driver's version is not the library's
- *   busy         kernels run: 300 W and 99 % instead of 60 W and 0 %
+ *   busy         kernels run: 300 W and 99% instead of 60 W and 0%
  *   lost-N       GPU N has fallen off the bus
  *   no-CALL-N    GPU N does not support CALL (energy, throttle, gpm, instant, processes …)
  *   mig-N        GPU N is in MIG mode, with this many instances

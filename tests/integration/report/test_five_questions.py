@@ -106,7 +106,7 @@ def test_how_sure(run):
             if entry["verdict"] == "not enough runs":
                 assert re.search("undecided|Not separated", run.terminal)
                 assert re.search("undecided|Not separated", run.report)
-    assert f"{100 * run.rules['confidence']:.4g} % interval" in run.terminal
+    assert f"{100 * run.rules['confidence']:.4g}% interval" in run.terminal
 
 
 def test_is_anything_wrong_with_this_run(run):
@@ -175,5 +175,5 @@ def test_is_it_slower_than_last_week(old, new):
             if figure.verdict in ("slower", "faster") and figure.ratio:
                 ratio = figure.ratio.estimate  # of the baseline, as in the table
                 by = float(f"{100 * abs(ratio - 1):.2g}")  # two digits, and 100 is no 1e+02
-                assert (f"by {ratio:.3g}×" if ratio >= 2 else f"by {by:g} %") in first
+                assert (f"by {ratio:.3g}×" if ratio >= 2 else f"by {by:g}%") in first
         assert names[pair.b.run] in first

@@ -453,7 +453,7 @@ def test_a_timeline_shows_what_was_sampled_over_the_same_axis(watched):
         "engine",
         "other work",
     } <= found
-    assert "KV cache in use up to 25.0 %" in few.picture.description
+    assert "KV cache in use up to 25.0%" in few.picture.description
     assert "engine up to 1.00 cores" in few.picture.description
     assert "GPU 1 up to 300 W" in few.picture.description
 
@@ -465,5 +465,5 @@ def test_many_gpus_of_a_timeline_are_one_line_each_way(watched):
     many = timeline.draw(cell(**machine), rows, REAL, telemetry)
     found = set(texts_of(many.svg))
     assert {"8 GPUs busy, mean", "8 GPUs, sum"} <= found
-    assert "8 GPUs busy, mean up to 90.0 %" in many.picture.description
+    assert "8 GPUs busy, mean up to 90.0%" in many.picture.description
     assert "8 GPUs, sum up to 2400 W" in many.picture.description

@@ -76,7 +76,7 @@ def test_the_capacity_stands_with_every_load_that_was_tried(folder):
     }
     edit_summary(folder, capacity=[found])
     text = section(folder, "limits")
-    span = "(95\N{NO-BREAK SPACE}% interval 5 to 7; 2 probes in 3 starts)"
+    span = "(95% interval 5 to 7; 2 probes in 3 starts)"
     assert f"Capacity: {FIRST}: 6 requests/s keep the limits {span}; saturated from 8" in text
     assert "80 of 2607.50saturated: 540 answers to 600 arrivals" in text
 
@@ -156,7 +156,7 @@ def test_the_workload_card_and_the_arrivals(folder):
     with_cells(folder, arrivals={**told, "limits": {"gap_cv": [0.5, 0.9]}})
     text = section(folder, "workload")
     assert "10 – 20 – 40█▁" in text  # a bar, however low, is not blank
-    assert "3 of up to 2 turns99.6\N{NO-BREAK SPACE}%80\N{NO-BREAK SPACE}% (of 16)" in text
+    assert "3 of up to 2 turns99.6%80% (of 16)" in text
     assert "differs (gap CV)" in text
 
 

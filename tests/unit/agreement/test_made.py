@@ -106,7 +106,7 @@ def test_a_loss_under_load_alone_is_said_once_and_of_load():
     assert lines[0].startswith("accuracy, one at a time: breaks against sound: as accurate")
     assert "between requests of c8: breaks against sound: loses" in lines[1]
     tables = {table.title: table for table in agreement_tables(summary)}
-    assert "between requests of c8" in tables["accuracy: % right, with 95 % intervals"].head
+    assert "between requests of c8" in tables["accuracy: % right, with 95% intervals"].head
 
 
 def test_one_wrong_answer_of_six_hundred_is_not_all_right():
@@ -115,7 +115,7 @@ def test_one_wrong_answer_of_six_hundred_is_not_all_right():
     found = compare(QUESTIONS, {"slips": slips})
     summary = made(Summary, agreement=json.loads(json.dumps(_plain(found))))
     tables = {table.title: table for table in agreement_tables(summary)}
-    (_, first, second), *_rest = tables["accuracy: % right, with 95 % intervals"].rows
+    (_, first, second), *_rest = tables["accuracy: % right, with 95% intervals"].rows
     assert first.startswith("99.8 (")
     assert second.endswith(" to 100)")
     assert second.startswith("100 (")

@@ -205,7 +205,7 @@ def test_what_counts_is_how_far_apart_the_starts_are():
     apart = node(name="b", workers=(1,), start_skew_ms=26.0, clock_uncertainty_ms=0.3)
     found = codes((late, apart))["node-clock"]
     assert found.measured == "starts 6.00 ms apart, clock of b known to 0.30 ms"
-    assert found.limit == "5.2 ms"  # 5 % of a median TTFT of 103 ms
+    assert found.limit == "5.2 ms"  # 5% of a median TTFT of 103 ms
 
 
 def test_a_node_with_other_answers_is_suspect():

@@ -358,7 +358,7 @@ def test_half_the_text_of_as_many_tokens_refuses_what_tokens_and_answers_decide(
 
 
 def test_a_little_more_usage_for_the_same_text_widens_the_floor():
-    """4 % more; both means are known to 0.5 % (spread 4 of 80 over 100 answers), together to 0.7 %."""
+    """4% more; both means are known to 0.5% (spread 4 of 80 over 100 answers), together to 0.7%."""
     found = entries(told(50, 50, (80, 4)), told(50, 52, (80, 4)))
     one = found["characters-per-token"]
     assert not one.matters
@@ -367,7 +367,7 @@ def test_a_little_more_usage_for_the_same_text_widens_the_floor():
 
 
 def test_texts_that_differ_by_chance_are_equal():
-    """3 % apart, known to 2 % each."""
+    """3% apart, known to 2% each."""
     found = entries(told(20, 20, (80, 16)), told(20, 20, (82.4, 16)))
     assert not {"characters-per-token", "output-text"} & found.keys()
 

@@ -101,12 +101,12 @@ def test_counters_stand_in_for_a_usage_that_cannot_be():
     [([(100, 40), (100, 60)], 0.5), ([(100, 40), (100, 110)], None), ([(100, 40), (100, None)], None)],
 )
 def test_a_share_of_more_than_there_was_is_none(answers, share):
-    """A server whose counts cannot be right had a share of up to 100 % and more by URL, kind and depth."""
+    """A server whose counts cannot be right had a share of up to 100% and more by URL, kind and depth."""
     assert cache_hits.cached_share(cell(*answers).answers) == share
 
 
 def test_counters_of_more_cached_tokens_than_prompt_tokens_are_no_hit_rate():
-    """An engine that counts the hits of requests whose prompt it never counts: 110 % of nothing known."""
+    """An engine that counts the hits of requests whose prompt it never counts: 110% of nothing known."""
     found = cache_hits.compute(
         cell((100, None), server_counters={"prompt_tokens": 100.0, "cached_prompt_tokens": 110.0})
     )

@@ -78,7 +78,7 @@ def test_a_card_as_text():
     text = "\n".join(card_lines(told))
     assert "open loop, 2 requests/s: 2 requests after 1 to warm up, sha256 abababababab" in text
     assert "approximate" in text
-    assert "37 % of 200 prompt tokens were in a prompt before (32 % in blocks of 16), in 2 requests" in text
+    assert "37% of 200 prompt tokens were in a prompt before (32% in blocks of 16), in 2 requests" in text
     assert "poisson: 1.00/s, gap CV 0.00" in text
     alone = card(describe(requested((8, 9, "", (), -1, 0)), 0, None))
     lines = "\n".join(card_lines(alone))

@@ -53,7 +53,7 @@ def cell(**changes):
 @pytest.mark.parametrize(
     ("changes", "code", "words"),
     [
-        ({}, "load", "with 8 in flight nothing was saturated (GPU busy 40 %, engine on 1.2 of 16 cores"),
+        ({}, "load", "with 8 in flight nothing was saturated (GPU busy 40%, engine on 1.2 of 16 cores"),
         ({"load": LoadPoint("rate", 2.5)}, "load", "2.5 requests/s"),
         ({"load": LoadPoint("rate", 1000.254)}, "load", "with 1000.254 requests/s"),
         (
@@ -66,28 +66,28 @@ def cell(**changes):
         ({"kv_use": 0.997, "waiting": 5.0}, "kv-cache", "up to 99.7% full"),
         ({"kv_use": 0.99, "preemptions": 3.0}, "kv-cache", "3 were preempted"),
         ({"kv_use": 0.99}, "load", "KV cache up to 99%"),  # full of reusable blocks, nobody waits
-        ({"dram_active_pct": 82.0, "sm_active_pct": 90.0}, "gpu-memory-bandwidth", "82 % of the peak"),
-        ({"dram_active_pct": 30.0, "sm_active_pct": 90.0}, "gpu-compute", "90 % of the SMs"),
+        ({"dram_active_pct": 82.0, "sm_active_pct": 90.0}, "gpu-memory-bandwidth", "82% of the peak"),
+        ({"dram_active_pct": 30.0, "sm_active_pct": 90.0}, "gpu-compute", "90% of the SMs"),
         ({"memory_utilisation_pct": 75.0}, "gpu-memory-bandwidth", "as far as NVML reports"),
         ({"memory_utilisation_pct": 75.0, "dram_active_pct": 30.0}, "load", "nothing was saturated"),
-        ({"utilisation_pct": 98.0}, "gpu", "98 % of the time"),
+        ({"utilisation_pct": 98.0}, "gpu", "98% of the time"),
         (
             {"utilisation_pct": 98.0, "waiting": 4.0},
             "queue",
-            "4.0 requests waited while 8.0 ran (GPU busy 98 %",
+            "4.0 requests waited while 8.0 ran (GPU busy 98%",
         ),
-        ({"alone": 0.97}, "engine-process", "EngineCore used 0.97 of a core, the GPU was busy 40 %"),
-        ({"alone": 0.97, "utilisation_pct": 95.0}, "gpu", "95 %"),
+        ({"alone": 0.97}, "engine-process", "EngineCore used 0.97 of a core, the GPU was busy 40%"),
+        ({"alone": 0.97, "utilisation_pct": 95.0}, "gpu", "95%"),
         # llama-server on an H200 waits for the GPU in a loop: one user, and eight with long prompts.
-        ({"alone": 1.02, "utilisation_pct": 84.7}, "load", "GPU busy 85 %"),
-        ({"alone": 1.05, "utilisation_pct": 48.54}, "engine-process", "the GPU was busy 49 %"),
+        ({"alone": 1.02, "utilisation_pct": 84.7}, "load", "GPU busy 85%"),
+        ({"alone": 1.05, "utilisation_pct": 48.54}, "engine-process", "the GPU was busy 49%"),
         (
             {"busy": 15.9, "others": 9.0},
             "cpu-contended",
             "15.9 of 16 cores busy, 9.0 of them with other work",
         ),
         ({"has_gpu": False, "cores": 15.0}, "cpu", "used 15.0 of 16 cores"),
-        ({"has_gpu": False, "cores": 13.6}, "cpu", "used 13.6 of 16 cores"),  # 85 %
+        ({"has_gpu": False, "cores": 13.6}, "cpu", "used 13.6 of 16 cores"),  # 85%
         ({"has_gpu": False, "cores": 13.5}, "load", "engine on 13.5 of 16 cores"),
         ({"has_gpu": False, "cores": 15.0, "waiting": 4.0}, "cpu", "used 15.0 of 16 cores"),
         # A container with `cpus: 2` on those 16.
@@ -97,7 +97,7 @@ def cell(**changes):
         ({"has_gpu": False, "quotas": {"server": 64.0}}, "load", "engine on 1.2 of 16 cores"),
         ({"has_gpu": False, "cores": 0.9, "quotas": {"server": 1}}, "cpu", "used 0.9 of 1 core"),
         # So does an engine on a GPU; its threads are not those that feed the GPU.
-        ({"cores": 1.8, "quotas": {"server": 2.0}}, "cpu", "used 1.8 of 2 cores, the GPU was busy 40 %"),
+        ({"cores": 1.8, "quotas": {"server": 2.0}}, "cpu", "used 1.8 of 2 cores, the GPU was busy 40%"),
         ({"cores": 1.8, "utilisation_pct": 84.7, "quotas": {"server": 2.0}}, "load", "engine on 1.8 of 2"),
         ({"cores": 1.2, "threads": 1.0}, "load", "nothing was saturated"),
         ({"client_cores": 0.97, "quotas": {"client": 1.0}}, "client", "used 0.97 of 1 core that it gets"),

@@ -54,9 +54,9 @@ def level(start, stop, factor, batches=40):
 @pytest.mark.parametrize(
     ("factors", "text"),
     [
-        (level(0, 6, 1.104), "ramp: X is higher by 10.4 % from second 0 to "),
-        (level(0, 6, 0.8), "ramp: X is lower by 20 % from second 0 to "),
-        (level(25, 40, 1.203), "step: X is higher by 20.3 % from second "),
+        (level(0, 6, 1.104), "ramp: X is higher by 10.4% from second 0 to "),
+        (level(0, 6, 0.8), "ramp: X is lower by 20% from second 0 to "),
+        (level(25, 40, 1.203), "step: X is higher by 20.3% from second "),
     ],
 )
 def test_a_change_does_not_read_as_the_limit_that_it_exceeds(factors, text):
@@ -241,7 +241,7 @@ def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
     assert found.drift == {"e2e_ms": None, "output_events_per_s": pytest.approx(39 / mean)}
     assert (found.state, found.why) == (
         "not steady",
-        f"drift: output in events/s rises by {100 * 39 / mean:.0f} % of the mean from second 5.0 on",
+        f"drift: output in events/s rises by {100 * 39 / mean:.0f}% of the mean from second 5.0 on",
     )
     assert found.shapes == {"e2e_ms": None, "output_events_per_s": "drift"}
     assert (found.fixed_s, found.end_s, found.drained_s) == (5, 9, 9.099)
@@ -259,7 +259,7 @@ def test_first_requests_that_fail_are_no_ramp():
 def test_a_server_that_stays_slower_from_some_time_on_is_not_steady():
     found = steady_state(RequestView(one_after_another([100, 104, 96] * 25 + [150, 156, 144] * 15)), CLOSED)
     assert found.state == "not steady"
-    assert found.why.startswith("step: E2E is higher by 50 % from second ")
+    assert found.why.startswith("step: E2E is higher by 50% from second ")
     assert found.drift["e2e_ms"] == pytest.approx(0.5, rel=0.05)
 
 

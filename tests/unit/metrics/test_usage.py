@@ -215,11 +215,11 @@ def test_a_gpu_that_is_not_ours_alone():
     }
     codes = found(watched(gpu=documents.made(Gpu, gpu)))
     assert set(codes) == {"gpu-busy", "gpu-shared", "gpu-throttled"}
-    assert codes["gpu-busy"].measured == "43 % busy before the first request"
+    assert codes["gpu-busy"].measured == "43% busy before the first request"
     assert codes["gpu-shared"].measured == "12.0 GiB of GPU memory held by other processes"
     assert codes["gpu-throttled"].measured == "GPU 0: hardware thermal 20%"
     little = {**gpu, "idle_utilisation_pct": 5.3}
-    assert found(watched(gpu=documents.made(Gpu, little)))["gpu-busy"].measured.startswith("5.3 % busy")
+    assert found(watched(gpu=documents.made(Gpu, little)))["gpu-busy"].measured.startswith("5.3% busy")
     quiet = {**gpu, "idle_utilisation_pct": 0.0, "other_memory_bytes": {"mean": 0.0, "max": 0.0}}
     quiet["devices"] = [{**device, "throttled_share": {"power cap": 1.0}}]
     assert found(watched(gpu=documents.made(Gpu, quiet))) == {}

@@ -182,7 +182,7 @@ def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path):
     ]
     courses = tuple(series(entries_of))
     made = night(tmp_path, ("measured", "", 0), drifts=tuple(drifts(courses)), courses=courses)
-    worse = "chat vllm c8 TTFT p50 (think time 2 s): 50.0 % worse than its best level"
+    worse = "chat vllm c8 TTFT p50 (think time 2 s): 50.0% worse than its best level"
     assert f"- {worse}" in page(made)
     assert worse in drawn(made).replace("\N{NO-BREAK SPACE}", " ")
 

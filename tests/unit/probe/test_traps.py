@@ -152,7 +152,7 @@ def context(answer, *, tokens=600, **how):
 
 
 def test_a_prompt_that_fits_is_read_whole_or_cut():
-    """Of 4096 tokens 80 % are filled; nine tenths of those have to be counted."""
+    """Of 4096 tokens 80% are filled; nine tenths of those have to be counted."""
     whole = only(context(answered(prompt_tokens=2949)))
     assert (whole.seen, whole.holds) == ("a prompt of about 3276 tokens was read whole", True)
     cut = only(context(answered(prompt_tokens=2948)))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from harness.python.comparison import Comparison
 
-SAME = SimpleNamespace(verdict="same", why="within 5 %")
+SAME = SimpleNamespace(verdict="same", why="within 5%")
 OTHER = SimpleNamespace(verdict="not comparable", why="ttft_ms is not the same thing")
 
 

@@ -34,7 +34,7 @@ def test_of_running_servers_it_is_this_start():
 def test_the_levels_say_what_decides_soonest():
     found = Levels(within=0.032, between=0.009, blocks=6, starts=5, seconds=300)
     assert level_words(found) == (
-        "blocks differ by 3.2 %, starts by 0.9 % more: "
+        "blocks differ by 3.2%, starts by 0.9% more: "
         "6 blocks in each of 5 starts decide soonest, in 5 min (--blocks 6)"
     )
     none = Levels(within=0.3, between=0.2, blocks=None, starts=None, seconds=None)

@@ -345,10 +345,10 @@ def test_a_cell_that_keeps_up_with_its_load_and_its_limits_is_kept():
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"within": 0.949}, "e2e p95: 94.9 % within the limit"),
-        ({"within": 0.9496}, "e2e p95: 94.96 % within the limit"),
-        ({"share": "max", "within": 599 / 600}, "e2e max: 99.8 % within the limit"),
-        ({"share": "max", "within": 0.99964}, "e2e max: 99.96 % within the limit"),
+        ({"within": 0.949}, "e2e p95: 94.9% within the limit"),
+        ({"within": 0.9496}, "e2e p95: 94.96% within the limit"),
+        ({"share": "max", "within": 599 / 600}, "e2e max: 99.8% within the limit"),
+        ({"share": "max", "within": 0.99964}, "e2e max: 99.96% within the limit"),
         ({"in_system_last": 24.0}, "a queue builds: 7 requests in the system early, 24 late"),
         ({"answered": 560}, "560 answers to 580 arrivals"),
         ({"probed_s": 12.0}, "too short: 12 s, needs 24 s"),
@@ -363,10 +363,10 @@ def test_each_way_to_fail_is_told(change, why):
 
 
 def test_failed_requests_count_in_the_share_of_a_limit_and_refute_no_load_by_themselves():
-    """One of 698 failed: SUSPECT, or INVALID beyond 1 %, by the engine; the limit's share says enough."""
+    """One of 698 failed: SUSPECT, or INVALID beyond 1%, by the engine; the limit's share says enough."""
     for reason in (doubt("failed-requests"), doubt("failed-requests", "INVALID")):
         assert kept_limits(cell(reasons=[reason], within=597 / 600))
-        assert why_not_kept(cell(reasons=[reason], within=0.94)) == ["e2e p95: 94 % within the limit"]
+        assert why_not_kept(cell(reasons=[reason], within=0.94)) == ["e2e p95: 94% within the limit"]
     refused = changed(cell(answered=550, reasons=[doubt("failed-requests")]), requests={"failed": 28})
     assert kept_limits(refused)  # nor do they wait in a queue
     assert why_not_kept(cell(answered=550)) == ["550 answers to 580 arrivals"]
@@ -378,7 +378,7 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     assert sentence(found, [limit]) == (
         "Within E2E p95 ≤ 500 ms, vllm serves about 380 users who send a request every 30 s."
     )
-    assert words(found).startswith("vllm: 12.8 requests/s keep the limits (95 % interval 11.6 to 15.5; ")
+    assert words(found).startswith("vllm: 12.8 requests/s keep the limits (95% interval 11.6 to 15.5; ")
     assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]) == (
         "Within E2E p95 ≤ 500 ms, vllm serves about 450 users or more who send a request every 30 s."
     )
@@ -391,7 +391,7 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
         assert slow.endswith(f" vllm serves about {users} a request every 30 s.")
     assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
     below = changed(found, interval=(None, 15.0, 16.0))
-    assert "15 requests/s keep the limits (95 % interval up to 16; " in words(below)
+    assert "15 requests/s keep the limits (95% interval up to 16; " in words(below)
     assert sentence(below, [limit]).endswith(" vllm serves about 450 users who send a request every 30 s.")
     assert sentence(changed(found, interval=(None, None, 16.0)), [limit]) is None
 
@@ -418,7 +418,7 @@ def test_a_short_probe_fails_only_where_it_surely_does_not_keep_up():
     for change in (*kept, {"reasons": [doubt("not-steady")]}):
         assert why_not_kept(cell(**change), short=True) == []
     failed = {
-        "e2e p95: 94 % within the limit": {"within": 0.94},
+        "e2e p95: 94% within the limit": {"within": 0.94},
         "550 answers to 580 arrivals": {"answered": 550},
         "a queue builds: 7 requests in the system early, 60 late": {"in_system_last": 60.0},
         "schedule-lag: so much": {"reasons": [doubt("schedule-lag", "INVALID")]},
@@ -479,7 +479,7 @@ def test_the_answer_is_below_the_loads_that_kept_the_limits():
     effort = "9 probes in 3 starts"
     assert (
         words(found)
-        == f"vllm: {value:g} requests/s keep the limits (95 % interval {low:g} to {high:g}; {effort})"
+        == f"vllm: {value:g} requests/s keep the limits (95% interval {low:g} to {high:g}; {effort})"
     )
 
 
@@ -494,7 +494,7 @@ def test_the_answer_is_below_what_the_server_carried_at_most():
 
 def test_a_closed_loop_needs_no_reserve():
     found = only(three(8, 8, 8, kind="concurrency"))
-    span = "(95 % interval 8 to 9; 9 probes in 3 starts)"
+    span = "(95% interval 8 to 9; 9 probes in 3 starts)"
     assert words(found).startswith(f"vllm: 8 in flight keep the limits {span}")
 
 
@@ -505,7 +505,7 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
         kept_short=1024,
         saturated_from=2048,
     )
-    span = "(95 % interval 998 to 1090; 9 probes in 3 starts)"
+    span = "(95% interval 998 to 1090; 9 probes in 3 starts)"
     assert words(loop) == f"vllm: 1024 in flight keep the limits {span}; saturated from 2048"
     top = changed(loop, interval=(1024, 1024, None), saturated_from=None)
     assert words(top).startswith("vllm: at least 1024 in flight keep the limits")
@@ -513,7 +513,7 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
     assert words(short) == "vllm: not decided: 1024 in flight kept the limits for a short time only"
     limit = made(Limit, metric="ttft_ms", share="p95", limit_ms=1_200_000.0)
     rates = structs.replace(loop, kind="rate", interval=Interval(1190.0, 1230.0, 1290.0))
-    assert words(rates).startswith("vllm: 1230 requests/s keep the limits (95 % interval 1190 to 1290; ")
+    assert words(rates).startswith("vllm: 1230 requests/s keep the limits (95% interval 1190 to 1290; ")
     assert sentence(rates, [limit]).startswith(
         "Within TTFT p95 ≤ 1200000 ms, vllm serves about 37,000 users who"
     )
@@ -532,7 +532,7 @@ def test_a_search_of_which_no_long_probe_kept_the_limits_has_no_answer():
     effort = "6 probes in 1 start"
     high = f"{found.interval[2]:g}"
     assert words(found) == (
-        f"vllm: not decided: no long probe kept the limits (95 % interval up to {high}; {effort})"
+        f"vllm: not decided: no long probe kept the limits (95% interval up to {high}; {effort})"
     )
 
 
@@ -540,7 +540,7 @@ def test_loads_that_were_not_left_behind_are_told_as_such():
     top = only([cell(20), long(19.6, True, of=1), long(20, True, of=1)], searches=1)
     assert words(top).startswith("vllm: at least 20 requests/s keep the limits, the highest load tried")
     lowest = only([cell(1, within=0.5), long(1, False, of=1)], searches=1)
-    assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50 % within")
+    assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50% within")
 
 
 @pytest.mark.parametrize(
@@ -553,16 +553,16 @@ def test_the_highest_load_is_the_answer_where_it_surely_keeps_the_limits(within,
 
 
 @pytest.mark.parametrize(
-    ("within", "high", "why"), [(0.955, 1.25, ""), (0.945, 1.14, ": e2e p95: 94.5 % within the limit")]
+    ("within", "high", "why"), [(0.955, 1.25, ""), (0.945, 1.14, ": e2e p95: 94.5% within the limit")]
 )
 def test_the_lowest_load_may_be_the_capacity(within, high, why):
-    """Three long probes of 1,200 answers, in which about 5 % are beyond the limit."""
+    """Three long probes of 1,200 answers, in which about 5% are beyond the limit."""
     long_ones = [cell(1, repeat=3 + start, within=within, of=1200) for start in range(3)]
     found = only([cell(1), cell(1.25, within=0.5), *long_ones])
     assert found.interval == (None, None, high)
     assert words(found) == (
         "vllm: not sure of 1 requests/s, the lowest load tried "
-        f"(95 % interval up to {high}; 5 probes in 3 starts){why}"
+        f"(95% interval up to {high}; 5 probes in 3 starts){why}"
     )
 
 
@@ -700,7 +700,7 @@ def test_each_backend_has_its_own_answer():
     [(566, 0, 2, True), (565, 0, 2, False), (565, 1, 2, True), (558, 0, 4, True), (557, 0, 4, False)],
 )
 def test_so_many_arrivals_may_be_left_unanswered(answered, failed, chance, kept):
-    """1 % of 580 is 5.8, and an error is √(2 × 8 + 1) = 4.12: two of it allow 14.0, four of it 22.3."""
+    """1% of 580 is 5.8, and an error is √(2 × 8 + 1) = 4.12: two of it allow 14.0, four of it 22.3."""
     one = changed(cell(answered=answered), requests={"failed": failed})
     assert list(queue_reasons(one, chance)) == ([] if kept else [f"{answered} answers to 580 arrivals"])
 
@@ -717,7 +717,7 @@ def test_so_many_arrivals_may_be_left_unanswered(answered, failed, chance, kept)
     ],
 )
 def test_so_much_may_a_queue_grow(held, first, last, chance, kept):
-    """1 % of 580 arrivals over two thirds of them is 3.867.
+    """1% of 580 arrivals over two thirds of them is 3.867.
 
     A request of 8 at once stays 8 × 29 / 580 = 0.4 s, and a third lasts 9.667 s: the error is
     √(16 × 0.8 / 9.667) = 1.151. One of 200 stays longer than half of a third: √400 = 20.
@@ -766,13 +766,13 @@ def test_a_load_above_one_that_failed_is_not_kept():
 
 
 def test_what_just_reaches_a_limit_keeps_it():
-    """95 % as measured in a short probe, and 0.8 × 30 s in a long one."""
+    """95% as measured in a short probe, and 0.8 × 30 s in a long one."""
     assert kept_limits(cell(within=0.95), short=True)
     assert kept_limits(cell(probed_s=24.0))
     assert why_not_kept(changed(cell(), slo=None), short=True) == ["a latency with a limit is not known"]
     assert why_not_kept(cell(within=0.95)) == []
     few = cell(of=10, within=0.9)  # one of ten may miss by chance
     assert kept_limits(few, short=True)
-    assert why_not_kept(few) == ["e2e p95: 90 % within the limit"]
+    assert why_not_kept(few) == ["e2e p95: 90% within the limit"]
     quiet = {"in_system_mean": 0.0, "in_system_first": 0.0, "in_system_last": 0.0}
     assert list(queue_reasons(cell(arrivals=0, answered=0, **quiet))) == []

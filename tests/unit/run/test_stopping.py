@@ -237,7 +237,7 @@ def test_why_a_run_stopped(reason, words):
     stopping = {**STOPPED, "rule": "group-sequential", "reason": reason}
     (line,) = stopping_lines(made(Summary, LEFT, stopping=stopping))
     assert words in line
-    assert line.endswith("looks planned after 3 and 4 repeats, each at 2.5 %")
+    assert line.endswith("looks planned after 3 and 4 repeats, each at 2.5%")
 
 
 def test_a_fixed_number_and_older_summaries_say_nothing():

@@ -25,7 +25,7 @@ def test_a_step_lies_between_the_loads_that_kept_and_failed():
 
 
 def test_counts_on_a_slope_are_read_at_the_target():
-    """Log odds 14 times the logarithm of the load, 5 % at 16."""
+    """Log odds 14 times the logarithm of the load, 5% at 16."""
     at, counts = places(8, 32), []
     for load in (14.0, 15.0, 17.0):
         odds = np.log(0.05 / 0.95) + 14 * np.log(load / 16)

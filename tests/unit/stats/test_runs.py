@@ -7,7 +7,7 @@ from harness.stats.runs import Either, Shift, exponential, holm, holm_levels, mi
 from harness.stats.student import t_cdf, t_quantile
 
 
-# Two-sided 95 % and 99 % points as printed in any table of Student's t.
+# Two-sided 95% and 99% points as printed in any table of Student's t.
 @pytest.mark.parametrize(
     ("probability", "freedom", "value"),
     [(0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 4, 2.776), (0.995, 4, 4.604), (0.975, 9, 2.262),

@@ -101,7 +101,7 @@ def test_of_any_key_nothing_stays_and_the_length_does(key, around, spelled):
 
 
 ORDINARY = (
-    "There is none: 100 %, a&b, C:\\new\\table, &copy; 2024, %zz, \\u12, &#99999999; and more.",
+    "There is none: 100%, a&b, C:\\new\\table, &copy; 2024, %zz, \\u12, &#99999999; and more.",
     "The token is a word; the tokens are words. To ken, an atoken.",
     "Zürich \u200b \ufffd 😀 \ud800".encode("utf-8", "replace").decode(),
     "",

@@ -151,7 +151,7 @@ def test_a_late_reader_is_held_to_the_gaps_between_events(tokens, late_ms, found
         ),
         (
             {"minimum": {"seconds": 0, "answers": 1, "coverage": 0.95, "duration_s": 0.09705 / 0.95}},
-            ("first tokens 93.0 %, further ones 94.95 % of 0.102158 s", "95 %"),
+            ("first tokens 93.0%, further ones 94.95% of 0.102158 s", "95%"),
         ),
         (
             {"hit_rate": 0.39991, "cache": {"requested": "warm"}},
@@ -185,7 +185,7 @@ def test_one_failure_in_a_hundred_is_the_limit():
     assert codes(records(*rows[:199], {"outcome": Outcome.RESET})) == ("SUSPECT", ["failed-requests"])
     assert codes(records(*rows[:10], {"outcome": Outcome.RESET})) == ("INVALID", ["failed-requests"])
     lost = [{"outcome": Outcome.RESET}] * 3
-    assert codes(records(*rows[:198], *lost[:2])) == ("SUSPECT", ["failed-requests"]), "1 % is the limit"
+    assert codes(records(*rows[:198], *lost[:2])) == ("SUSPECT", ["failed-requests"]), "1% is the limit"
     assert codes(records(*rows[:197], *lost)) == ("INVALID", ["failed-requests"])
 
 

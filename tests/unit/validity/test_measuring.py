@@ -143,8 +143,8 @@ def test_answers_reach_as_much_of_the_duration_as_is_asked_for(duration_s, short
     found = reasons(loop(0, 100), minimum=least).get("coverage-short")
     assert (found is not None) == short
     if short:
-        assert found.measured == "first tokens 86.6 %, further ones 90.9 % of 2.2 s"
-        assert (found.verdict, found.limit) == ("INVALID", "92 %")
+        assert found.measured == "first tokens 86.6%, further ones 90.9% of 2.2 s"
+        assert (found.verdict, found.limit) == ("INVALID", "92%")
     assert "coverage-short" not in reasons(loop(0, 100), minimum=least | {"duration_s": 0.0})
 
 

@@ -19,7 +19,7 @@ def reasons(made, about):
     [(0, None), (100, None), (120, "SUSPECT"), (199, "SUSPECT"), (201, "INVALID"), (2000, "INVALID")],
 )
 def test_the_verdict_goes_by_what_was_lost_and_by_who_was_hit(lasted_ms, verdict):
-    """Ten seconds, answers of 100 ms: one of a hundred may be hit; 200 ms are 2 %."""
+    """Ten seconds, answers of 100 ms: one of a hundred may be hit; 200 ms are 2%."""
     stalls = [stall(3.0, lasted_ms)] if lasted_ms else []
     found = reasons(records(*answers()), told(*stalls, sampler=[]))
     assert {code: one.verdict for code, one in found.items()} == (

@@ -108,7 +108,7 @@ def test_a_row_goes_from_the_old_answers_to_the_new_ones():
 
 
 def test_every_pair_that_is_compared_has_a_part_of_the_level():
-    """The first look at equal answers, which decides, has a tenth of 5 %."""
+    """The first look at equal answers, which decides, has a tenth of 5%."""
     asked = agreement(ALL), "engine"
     for pairs, level in ((0, 0.005), (1, 0.005), (2, 0.0025)):
         found, _ = compared(NEW, OLD, asked, asked, pairs)

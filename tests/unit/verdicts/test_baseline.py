@@ -168,7 +168,7 @@ def test_what_a_machine_differs_from_itself_by_counts_between_runs_too():
     base, new = (run(name, cells("vllm", p50), noise_floor=floors) for name, p50 in (("a", 100), ("b", 112)))
     (found,) = compare_runs([base, new]).pairs[0].findings[:1]
     assert found.verdict == "not enough runs"
-    assert "not beyond 20 %, by which this machine differs from itself" in found.why
+    assert "not beyond 20%, by which this machine differs from itself" in found.why
     assert words(compare_runs([base, new], floor=0.05)) == [["slower"]]
 
 
@@ -477,16 +477,16 @@ def test_what_is_printed():
     document = compare_runs([BASE, run("new", cells("vllm", 112), host__gpu_driver="575")])
     text = baseline.terminal(document, 80, color=False)
     assert text.startswith("vllm is slower than in the run of 2026-11-20 08:00")
-    assert "first token by 12 % at 4 users (" in " ".join(text.split())
+    assert "first token by 12% at 4 users (" in " ".join(text.split())
     assert "vllm: new against base" in text
     assert "differs: GPU driver: 570 | 575" in text
     assert "TTFT p50, ms*" in text
-    assert "+12.0 %" in text
+    assert "+12.0%" in text
     assert max(map(len, text.splitlines())) <= 80
     assert max(map(len, baseline.terminal(document, 60, color=False).splitlines())) <= 60
     page = baseline.markdown(document)
     assert page.startswith("**vllm is slower than in the run of 2026-11-20 08:00")
-    assert "| TTFT p50, ms\\* | 100 | 112 | +12.0 % |" in page
+    assert "| TTFT p50, ms\\* | 100 | 112 | +12.0% |" in page
     assert "<details><summary>1 difference in conditions</summary>" in page
 
 
@@ -519,7 +519,7 @@ def test_a_run_with_its_copy_and_with_a_slower_one(stored, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("ratio", "shown"),
-    [(1.081, "+8.1 %"), (0.9, "-10.0 %"), (0.9998, "+0.0 %"), (1.0, "+0.0 %"), (2.3, "2.30 ×")],
+    [(1.081, "+8.1%"), (0.9, "-10.0%"), (0.9998, "+0.0%"), (1.0, "+0.0%"), (2.3, "2.30 ×")],
 )
 def test_a_change_is_in_per_cent_up_to_a_doubling(ratio, shown):
     assert change(ratio) == shown
@@ -529,7 +529,7 @@ def test_a_change_is_in_per_cent_up_to_a_doubling(ratio, shown):
     ("ratio", "shown"),
     [
         ((1.634, 2.02, 2.5), ["1.63 ×", "2.02 ×", "2.50 ×"]),
-        ((1.515, 1.989, 2.61), ["+51.5 %", "+98.9 %", "+161.0 %"]),
+        ((1.515, 1.989, 2.61), ["+51.5%", "+98.9%", "+161.0%"]),
     ],
 )
 def test_the_ends_of_an_interval_are_written_as_its_middle_is(ratio, shown):
@@ -735,7 +735,7 @@ def test_runs_that_share_no_load_were_not_compared():
 
 
 def test_a_run_that_could_stop_early_lowers_the_level_on_either_side():
-    """Two looks share 5 %."""
+    """Two looks share 5%."""
     stopping = {"looks": [3, 5], "repeats": 5, "reason": "decided", "budget_s": None, "spent_s": 1.0}
     whole, looked = run("a", cells("vllm", 100)), run("b", cells("vllm", 100), stopping=stopping)
     for runs in ([whole, looked], [looked, whole]):

@@ -44,7 +44,7 @@ def test_an_estimate_at_the_edge_is_a_verdict_as_often_as_not(samples, t):
     """Three runs of twelve, and two degrees of freedom, which halve the spread.
 
     The error comes to 0.04 × ½ × √(3 / 12) = 0.01, that of what is still to come is 0.04 × √(9 / 12). Edges
-    are as many 0.01 away as t at 97.5 % with 11 degrees of freedom, or with 22 of two samples.
+    are as many 0.01 away as t at 97.5% with 11 degrees of freedom, or with 22 of two samples.
     """
     edge = 0.02 + 0.01 * t
     found = Prospect(0.02, None, 0.05, 0.01).chance(Shift(edge, 0.04, 2), 3, 12, samples)
@@ -53,7 +53,7 @@ def test_an_estimate_at_the_edge_is_a_verdict_as_often_as_not(samples, t):
 
 
 def test_the_chance_of_a_difference_and_that_of_none_add_up():
-    """As above, of equals: t of 11 degrees is 2.2010 at 5 % and 3.1058 at 1 %."""
+    """As above, of equals: t of 11 degrees is 2.2010 at 5% and 3.1058 at 1%."""
     later = NormalDist(0, 0.04 * 0.75**0.5)
     apart = 2 * later.cdf(-0.04201)
     same = 1 - 2 * later.cdf(-(0.06 - 0.031058))

@@ -240,7 +240,7 @@ def test_without_a_load_point_in_common_nothing_was_compared():
     ],
 )
 def test_the_tail_is_the_highest_percentile_that_both_have_requests_for(ok, declared, tail):
-    """0.99 to the power of 299 is below 5 %, to that of 298 it is not."""
+    """0.99 to the power of 299 is below 5%, to that of 298 it is not."""
     few, many = failing(0, ok), failing(0, 1000)
     assert tail_metric(few, many, declared) == tail_metric(many, few, declared) == tail
 

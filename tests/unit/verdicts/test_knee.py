@@ -59,13 +59,13 @@ def test_a_hit_rate_that_does_not_fall_has_no_knee():
     found = knee(at(0.5, 0.8), at(8, 0.7))
     assert (found.value, found.interval, found.crossed) == (None, None, 0)
     assert said(at(0.5, 0.8), at(8, 0.7)) == (
-        "vllm: the hit rate stays above half of 80 % up to 8 × the KV cache (1 repeat)"
+        "vllm: the hit rate stays above half of 80% up to 8 × the KV cache (1 repeat)"
     )
 
 
 def test_a_smallest_working_set_that_does_not_fit_is_no_curve():
     assert said(at(0.5, 0.2), at(1, 0.0)) == (
-        "vllm: no knee, since the smallest working set has 20 % hits: it does not fit"
+        "vllm: no knee, since the smallest working set has 20% hits: it does not fit"
     )
 
 
@@ -124,14 +124,14 @@ def test_the_knee_is_where_the_counted_tokens_say():
 def test_the_sentence_of_a_knee_says_where_and_in_how_many_repeats():
     cells = [at(0.5, 0.8), at(1, 0.8), at(2, 0.0), at(0.5, 0.8, 1), at(2, 0.8, 1)]
     assert said(*cells) == (
-        "vllm: the hit rate falls through half of 80 % at 1.41 × the KV cache "
+        "vllm: the hit rate falls through half of 80% at 1.41 × the KV cache "
         "(between 1 and 2, 2 repeats, seen in 1)"
     )
     assert said(at(0, 0.3), at(0.5, 0.8), at(8, 0.7)).endswith(
-        "vllm: 30 % hits where no prefix is used twice, so not all hits are of the prefixes"
+        "vllm: 30% hits where no prefix is used twice, so not all hits are of the prefixes"
     )
 
 
 def test_hit_rates_below_the_whole_and_large_working_sets_are_not_rounded_away():
     text = said(at(0.5, 0.9996), at(1000, 0.999))
-    assert "above half of 99.96 % up to 1000 × the KV cache" in text
+    assert "above half of 99.96% up to 1000 × the KV cache" in text

@@ -47,7 +47,7 @@ def judged(a, b, rules=RULES):
 
 
 def test_an_interval_is_over_starts_however_many_blocks_they_have():
-    """Starts that differ by 5 % are four values; 32 blocks as values would call one slower."""
+    """Starts that differ by 5% are four values; 32 blocks as values would call one slower."""
     one = judged(cells("a", 103, (-5, 5, -4, 6), seed=1), cells("b", 100, seed=2))
     assert one.verdict == "not enough runs"
     assert one.runs == (4, 4)
@@ -170,7 +170,7 @@ def test_slow_blocks_in_a_row_widen_the_interval_of_a_percentile_of_all_requests
 
 
 def test_noise_that_outlasts_the_blocks_is_no_verdict_and_names_the_length_that_would_do():
-    """Sixteen blocks of 1 s, of which eight in a row are 4 % off, are two values."""
+    """Sixteen blocks of 1 s, of which eight in a row are 4% off, are two values."""
     given = {"launch": "attach", "client": {"wall_s": 1.0}, "starts": 2}
     one = judged(cells("a", 110, (-4, 4), seed=1, **given), cells("b", 100, seed=2, **given))
     assert one.verdict == "not enough runs"
@@ -284,7 +284,7 @@ UP = 0.02 / 2**0.5
 
 
 def test_the_plan_on_paper():
-    """Room of 0.025 at 5 %. Starts alike, so that an error is 0.02 / √blocks.
+    """Room of 0.025 at 5%. Starts alike, so that an error is 0.02 / √blocks.
 
     Two blocks of 3 starts reach 4.303 × 0.01414 / √3 = 0.0351, of 4 starts 3.182 × 0.01414 / 2 = 0.0225.
     Four of 3 starts reach 4.303 × 0.01 / √3 = 0.0248: 3 × (10 + 4) s, less than 4 × (10 + 2) s.

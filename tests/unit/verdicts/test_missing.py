@@ -11,7 +11,7 @@ from tests.factories.summaries import cell, verdict
 P50, RATE = "ttft_ms.p50", "output_tokens_per_s"
 C4 = LoadPoint("concurrency", 4)
 DIED = verdict("INVALID", "failed-requests", "9 of 32", "1%", "")
-BUSY = verdict("INVALID", "client-busy", "99 %", "90 %", "")
+BUSY = verdict("INVALID", "client-busy", "99%", "90%", "")
 
 
 def runs(count=4, *, value=4, **by_repeat):

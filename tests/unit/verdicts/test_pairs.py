@@ -61,8 +61,8 @@ def test_slower_beyond_the_floor():
     assert one.paired
     assert one.primary
     assert one.p_holm < 0.01
-    assert one.why.startswith("10.0 % higher (")
-    assert one.why.endswith("over 5 pairs of runs, beyond the floor of 2 %")
+    assert one.why.startswith("10.0% higher (")
+    assert one.why.endswith("over 5 pairs of runs, beyond the floor of 2%")
 
 
 def test_of_a_rate_more_is_better():
@@ -76,9 +76,9 @@ def test_of_a_rate_more_is_better():
 @pytest.mark.parametrize(
     ("ratio", "words"),
     [
-        ((0.9, 0.95, 1.25), "5.0 % lower (10.0 % lower to 25.0 % higher)"),
-        ((0.42, 0.431, 0.442), "56.9 % lower (58.0 % lower to 55.8 % lower)"),
-        ((1.0, 1.5, 2.0), "50.0 % higher (0.0 % higher to 100.0 % higher)"),
+        ((0.9, 0.95, 1.25), "5.0% lower (10.0% lower to 25.0% higher)"),
+        ((0.42, 0.431, 0.442), "56.9% lower (58.0% lower to 55.8% lower)"),
+        ((1.0, 1.5, 2.0), "50.0% higher (0.0% higher to 100.0% higher)"),
         ((0.9, 2.1, 4.0), "2.10 times (0.900 times to 4.00 times)"),
         ((999.7, 2990.2, 12345.6), "2990 times (1000 times to 12346 times)"),
     ],
@@ -90,16 +90,16 @@ def test_ratios_in_words(ratio, words):
 @pytest.mark.parametrize(
     ("ratio", "limit", "words"),
     [
-        ((1.0204, 1.0304, 1.04), 0.02, ("3.04 % higher (2.04 % higher to 4.00 % higher)", "2 %")),
-        ((0.93, 0.94, 0.9496), 0.05, ("6.00 % lower (7.00 % lower to 5.04 % lower)", "5 %")),
-        ((0.93, 0.9504, 0.951), 0.05, ("4.96 % lower (7.00 % lower to 4.90 % lower)", "5 % (4.76 % lower)")),
-        ((0.9797, 0.98, 0.98), 0.02, ("2.00 % lower (2.03 % lower to 2.00 % lower)", "2 % (1.96 % lower)")),
-        ((0.96, 0.97, 0.98047), 0.02, ("3.00 % lower (4.00 % lower to 1.95 % lower)", "2 %")),
-        ((0.952, 1.0, 1.07), 0.05, ("0.0 % higher (4.8 % lower to 7.0 % higher)", "5 %")),
-        ((0.75, 0.8, 0.85), 0.3, ("20.0 % lower (25.0 % lower to 15.0 % lower)", "30 % (23.1 % lower)")),
-        ((1.0208, 1.03, 1.04), 0.0206, ("3.00 % higher (2.08 % higher to 4.00 % higher)", "2.06 %")),
-        ((1.0204, 2.0, 4.0), 0.02, ("2.00 times (1.0204 times to 4.00 times)", "2 %")),
-        ((1.05, 1.06, 1.07), 0.02, ("6.0 % higher (5.0 % higher to 7.0 % higher)", "2 %")),
+        ((1.0204, 1.0304, 1.04), 0.02, ("3.04% higher (2.04% higher to 4.00% higher)", "2%")),
+        ((0.93, 0.94, 0.9496), 0.05, ("6.00% lower (7.00% lower to 5.04% lower)", "5%")),
+        ((0.93, 0.9504, 0.951), 0.05, ("4.96% lower (7.00% lower to 4.90% lower)", "5% (4.76% lower)")),
+        ((0.9797, 0.98, 0.98), 0.02, ("2.00% lower (2.03% lower to 2.00% lower)", "2% (1.96% lower)")),
+        ((0.96, 0.97, 0.98047), 0.02, ("3.00% lower (4.00% lower to 1.95% lower)", "2%")),
+        ((0.952, 1.0, 1.07), 0.05, ("0.0% higher (4.8% lower to 7.0% higher)", "5%")),
+        ((0.75, 0.8, 0.85), 0.3, ("20.0% lower (25.0% lower to 15.0% lower)", "30% (23.1% lower)")),
+        ((1.0208, 1.03, 1.04), 0.0206, ("3.00% higher (2.08% higher to 4.00% higher)", "2.06%")),
+        ((1.0204, 2.0, 4.0), 0.02, ("2.00 times (1.0204 times to 4.00 times)", "2%")),
+        ((1.05, 1.06, 1.07), 0.02, ("6.0% higher (5.0% higher to 7.0% higher)", "2%")),
     ],
 )
 def test_a_change_never_reads_as_a_limit_that_it_is_not(ratio, limit, words):
@@ -108,35 +108,35 @@ def test_a_change_never_reads_as_a_limit_that_it_is_not(ratio, limit, words):
 
 def test_a_change_never_reads_as_nothing():
     """Of a floor of 0, or within the margin of `same`."""
-    words = "0.03 % lower (0.04 % lower to 0.02 % lower)"
-    for limit, shown in ((0.0, "0 %"), (0.05, "5 %")):
+    words = "0.03% lower (0.04% lower to 0.02% lower)"
+    for limit, shown in ((0.0, "0%"), (0.05, "5%")):
         assert words_apart(Interval(0.9996, 0.9997, 0.9998), limit) == (words, shown)
-    assert words_apart(Interval(1.0, 1.0, 1.0), 0.0) == ("0.0 % higher (0.0 % higher to 0.0 % higher)", "0 %")
-    tiny = ("0.004 % lower (0.005 % lower to 0.003 % lower)", "0 %")
+    assert words_apart(Interval(1.0, 1.0, 1.0), 0.0) == ("0.0% higher (0.0% higher to 0.0% higher)", "0%")
+    tiny = ("0.004% lower (0.005% lower to 0.003% lower)", "0%")
     assert words_apart(Interval(0.99995, 0.99996, 0.99997), 0.0) == tiny
 
 
 def test_an_end_near_nothing_spreads_two_digits_at_most():
-    words = "3.00 % higher (0.00 % lower to 7.00 % higher)"
-    assert words_apart(Interval(0.99996, 1.03, 1.07), 0.02, 0.05) == (words, "2 %", "5 %")
+    words = "3.00% higher (0.00% lower to 7.00% higher)"
+    assert words_apart(Interval(0.99996, 1.03, 1.07), 0.02, 0.05) == (words, "2%", "5%")
 
 
 def test_a_decrease_beyond_the_floor_does_not_read_as_one_below_it():
-    """2 % higher is the inverse of 1.96 % lower, which is where the floor lies for a decrease."""
+    """2% higher is the inverse of 1.96% lower, which is where the floor lies for a decrease."""
     one = judged(cells("a", 98.02, noise=0.002 * NOISE), cells("b", 100, noise=-0.002 * NOISE))
     assert one.verdict == "faster"
-    assert one.why.startswith("1.98 % lower (1.98 % lower to 1.98 % lower)")
-    assert one.why.endswith(", beyond the floor of 2 % (1.96 % lower)")
+    assert one.why.startswith("1.98% lower (1.98% lower to 1.98% lower)")
+    assert one.why.endswith(", beyond the floor of 2% (1.96% lower)")
 
 
 def test_an_undecided_decrease_does_not_read_as_within_the_margin():
     one = judged(cells("a", 97, noise=5 * NOISE), cells("b", 100, noise=-5 * NOISE))
     assert 0.95 < one.ratio.low < 1 / 1.05
-    assert "neither beyond 2 % nor within 5 % (4.8 % lower)" in one.why
+    assert "neither beyond 2% nor within 5% (4.8% lower)" in one.why
     alike = judged(
         cells("a", 97, noise=5 * NOISE), cells("b", 100, noise=-5 * NOISE), replace(ONE, floor=0.05)
     )
-    assert ": neither beyond nor within 5 % (4.8 % lower); about" in alike.why
+    assert ": neither beyond nor within 5% (4.8% lower); about" in alike.why
 
 
 def test_an_undecided_end_never_reads_as_the_limit_that_it_exceeds():
@@ -144,21 +144,21 @@ def test_an_undecided_end_never_reads_as_the_limit_that_it_exceeds():
         return judged(cells("a", p50, noise=5 * NOISE), cells("b", 100, noise=-5 * NOISE))
 
     one = against(103 * 1.0504 / against(103).ratio.high)
-    assert "to 5.04 % higher) over 5 pairs of runs: neither beyond 2 % nor within 5 %" in one.why
+    assert "to 5.04% higher) over 5 pairs of runs: neither beyond 2% nor within 5%" in one.why
 
 
 def test_a_sure_difference_below_the_floor_is_no_finding():
     one = judged(cells("a", 101.5), cells("b", 100))
     assert one.ratio.low > 1.01
     assert one.verdict == "same"
-    assert one.why.endswith("within 5 %")
+    assert one.why.endswith("within 5%")
 
 
 def test_a_wide_interval_is_not_the_same():
     one = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
     assert one.ratio.low < 1 < one.ratio.high
     assert one.verdict == "not enough runs"
-    assert "neither beyond 2 % nor within 5 %; about" in one.why
+    assert "neither beyond 2% nor within 5%; about" in one.why
 
 
 def test_two_runs_are_not_enough_however_far_apart():
@@ -169,7 +169,7 @@ def test_two_runs_are_not_enough_however_far_apart():
 
 def test_invalid_cells_never_enter():
     a, b = cells("a", 110), cells("b", 100)
-    bad = verdict("INVALID", "client-busy", "99 %", "90 %", "")
+    bad = verdict("INVALID", "client-busy", "99%", "90%", "")
     a[0] = changed(a[0], validity=bad, ttft_ms={"p50": 1e9})
     assert judged(a, b).runs == (4, 4)
     a[1:3] = [changed(made, validity=bad) for made in a[1:3]]
@@ -210,22 +210,22 @@ def of_lengths(first, second, p50s=(104, 100), **rules):
 
 
 def test_answers_a_little_longer_are_no_slower_server():
-    """4 % longer answers take 4 % longer: a difference counts beyond 1.02 x 1.04 only."""
+    """4% longer answers take 4% longer: a difference counts beyond 1.02 x 1.04 only."""
     assert of_lengths(50.0, 50.0).verdict == "slower"
     found = of_lengths(52.0, 50.0)
     assert found.verdict == "not enough runs"
-    assert "not beyond 6.1 % (unequal work may be 4 % of it)" in found.why
+    assert "not beyond 6.1% (unequal work may be 4% of it)" in found.why
     assert of_lengths(52.0, 50.0, forced=True).verdict == "slower"  # what is unequal was seen
 
 
 def test_what_is_beyond_the_wider_floor_is_decided():
     found = of_lengths(52.0, 50.0, p50s=(120, 100))
     assert found.verdict == "slower"
-    assert found.why.endswith("beyond the floor of 6.1 % (unequal work may be 4 % of it)")
+    assert found.why.endswith("beyond the floor of 6.1% (unequal work may be 4% of it)")
 
 
 def test_unequal_work_may_hide_a_difference_from_same():
-    """Equal times of answers 2 % apart in length are within 5 % / 1.02; 4 % apart they may be 9 % apart."""
+    """Equal times of answers 2% apart in length are within 5% / 1.02; 4% apart they may be 9% apart."""
     assert of_lengths(50.0, 50.0, p50s=(100, 100)).verdict == "same"
     assert of_lengths(50.5, 50.0, p50s=(100, 100)).verdict == "same"
     assert of_lengths(52.0, 50.0, p50s=(100, 100)).verdict == "not enough runs"
@@ -306,7 +306,7 @@ def test_the_primary_metric_is_a_family_over_all_pairs_and_loads():
     found = compare([*a, *b, *others], Rules(primary="ttft_ms.p50", metrics=names)).comparison
     one = next(x for x in found if (x.a, x.b, x.load.value, x.primary) == ("a", "b", 4, True))
     assert one.verdict == "not enough runs"
-    assert "beyond 2 % by itself, but not as one of 30 comparisons" in one.why
+    assert "beyond 2% by itself, but not as one of 30 comparisons" in one.why
     assert one.family_ratio.low < one.ratio.low
     assert one.family_ratio.low < 1.02 < one.ratio.low
     alone = compare([*a, *b], Rules(primary="ttft_ms.p50", metrics=names)).comparison[0]
@@ -321,7 +321,7 @@ def test_same_is_the_whole_interval_of_the_family_within_five_per_cent():
     more = [made for label in "ab" for made in cells(label, 100, noise=20 * ODD * (label == "a"))]
     found = compare([*a, *b, *more], ONE).comparison
     assert found[0].verdict == "not enough runs"
-    assert "within 5 % by itself, but not as one of 2 comparisons" in found[0].why
+    assert "within 5% by itself, but not as one of 2 comparisons" in found[0].why
 
 
 def test_a_measured_floor_above_five_per_cent_leaves_it_open():
@@ -331,7 +331,7 @@ def test_a_measured_floor_above_five_per_cent_leaves_it_open():
     for p50 in (110, 100.1, 118.9):
         one = judged(cells("a", p50), cells("b", 100), rules)
         assert one.verdict == "not enough runs"
-        assert "not beyond 19 %, by which this machine differs from itself" in one.why
+        assert "not beyond 19%, by which this machine differs from itself" in one.why
     assert judged(cells("a", 130), cells("b", 100), rules).verdict == "slower"
     assert judged(cells("a", 110, load=quiet), cells("b", 100, load=quiet), rules).verdict == "slower"
 
@@ -379,7 +379,7 @@ def test_each_run_of_a_comparison_has_a_level_of_its_own(alphas):
 
 
 DIED = verdict("INVALID", "failed-requests", "9 of 32", "1%", "")
-BUSY = verdict("INVALID", "client-busy", "99 %", "90 %", "")
+BUSY = verdict("INVALID", "client-busy", "99%", "90%", "")
 
 
 def struck(made, *repeats, validity=DIED):
@@ -387,7 +387,7 @@ def struck(made, *repeats, validity=DIED):
 
 
 def test_runs_that_failed_speak_against_their_engine():
-    """Audit 15: two of five failed, the rest 20 % faster, and the word was faster."""
+    """Audit 15: two of five failed, the rest 20% faster, and the word was faster."""
     a, b = struck(cells("a", 80), 1, 3), cells("b", 100)
     found = compare([*a, *b], ONE)
     one = only(found)
@@ -488,7 +488,7 @@ RAMP = verdict("SUSPECT", "ramp-kept", "9 measured requests were sent before the
 
 
 def test_cells_whose_warm_up_is_in_their_figures_decide_nothing():
-    """A start that is spread is the same for both, and still moved equal servers apart by 4 to 8 %."""
+    """A start that is spread is the same for both, and still moved equal servers apart by 4 to 8%."""
     a, b = rated("a", 499), rated("b", 382)
     both = [struck(side, *range(5), validity=RAMP) for side in (a, b)]
     why = "ramp kept: a: 9 measured requests were sent before the slots had begun"
@@ -597,7 +597,7 @@ def test_what_can_be_detected_grows_with_the_floor():
     small, large = (judged(a, b, replace(ONE, floor=floor)).smallest_detectable for floor in (0.02, 0.2))
     assert small > 0.02
     assert (1 + large) / (1 + small) == pytest.approx(1.2 / 1.02)
-    # t of 4 degrees of freedom at 97.5 % and at 80 %, and by how much the spread of five is too small.
+    # t of 4 degrees of freedom at 97.5% and at 80%, and by how much the spread of five is too small.
     error = np.log((1 + NOISE / 100) / (1 - NOISE / 100)).std(ddof=1) / 5**0.5
     assert small == pytest.approx(1.02 * np.exp((2.7764 + 0.9410) * error / 0.9400) - 1, rel=1e-4)
 
@@ -647,7 +647,7 @@ def test_a_percentile_that_no_run_has_is_taken_of_all_their_requests():
     assert (one.verdict, one.method, one.runs) == ("slower", "pooled", (5, 5))
     assert one.ratio.low < 1.5 < one.ratio.high
     assert one.difference is None
-    assert one.why.endswith("over 5 pairs of runs, requests pooled, beyond the floor of 2 %")
+    assert one.why.endswith("over 5 pairs of runs, requests pooled, beyond the floor of 2%")
     estimate = next(made for made in found.estimates if made.metric == "ttft_ms.p99")
     assert estimate.method == "pooled"
     assert estimate.interval[0] < 1.5 * np.exp(4 + 2.326 * 0.2) < estimate.interval[2]
@@ -702,7 +702,7 @@ def test_what_a_pair_lacks_is_told_apart_from_its_figures():
     assert (few.lacks, few.runs_needed) == ("2 and 2 runs, 3 are needed", 3)
     wide = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
     assert wide.why.endswith(f"over 5 pairs of runs: {wide.lacks}")
-    assert wide.lacks == f"neither beyond 2 % nor within 5 %; about {wide.runs_needed} runs would decide"
+    assert wide.lacks == f"neither beyond 2% nor within 5%; about {wide.runs_needed} runs would decide"
     assert judged(cells("a", 110), cells("b", 100)).lacks == ""
 
 

@@ -160,7 +160,7 @@ def test_the_share_of_a_metric_is_that_of_its_percentile(metric, share):
 
 
 def test_an_estimate_has_ends_from_two_runs_on():
-    """√(50 × 200) = 100; both logarithms are ln 2 away, and t at 97.5 % of one degree is 12.706."""
+    """√(50 × 200) = 100; both logarithms are ln 2 away, and t at 97.5% of one degree is 12.706."""
     assert estimate(of("a", [50]), P50).interval == (None, pytest.approx(50), None)
     two = estimate(of("a", [50, 200]), P50)
     assert (two.runs, two.method) == (2, "runs")

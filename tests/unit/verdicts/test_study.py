@@ -11,11 +11,11 @@ from tests.bench.verdict_study import PLANTS, ROWS, study
     ("plant", "row", "variation", "repeats"),
     [
         ("survivors", "2 equal, slow", 0.01, 5),
-        ("only-steady", "2, 2 % apart, slow", 0.01, 10),
+        ("only-steady", "2, 2% apart, slow", 0.01, 10),
         ("one-pair-families", "5 equal, pairs", 0.1, 5),
-        ("wide-same", "2, 5 %", 0.1, 5),
+        ("wide-same", "2, 5%", 0.1, 5),
         ("pairing", "2 equal", 0.1, 5),
-        ("edge", "2, 2 %", 0.01, 5),
+        ("edge", "2, 2%", 0.01, 5),
     ],
 )
 def test_a_bug_that_is_put_in_makes_false_verdicts(plant, row, variation, repeats):

@@ -30,7 +30,7 @@ def test_poisson_has_the_mean_and_the_spread_of_a_poisson_process():
 def test_poisson_counts_are_dispersed_like_poisson_counts():
     offsets = arrivals("poisson", 40.0, 40_000, seed=3) / S
     counts = np.bincount(offsets.astype(int))[:-1]
-    # 95 % band of the dispersion index of n counts: 1 ± 1.96 sqrt(2 / n)
+    # 95% band of the dispersion index of n counts: 1 ± 1.96 sqrt(2 / n)
     assert abs(counts.var(ddof=1) / counts.mean() - 1) < 1.96 * np.sqrt(2 / len(counts))
 
 

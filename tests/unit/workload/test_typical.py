@@ -23,7 +23,7 @@ def test_the_choice_is_one_of_the_draws_and_always_the_same():
 
 @pytest.mark.parametrize(("process", "burstiness", "wait"), [("poisson", 1.0, 12.5), ("gamma", 0.5, 26.0)])
 def test_shares_beyond_a_wait_vary_less_between_typical_draws(process, burstiness, wait):
-    """At a utilisation that the choice does not look at; 5 % wait so long in the long run."""
+    """At a utilisation that the choice does not look at; 5% wait so long in the long run."""
 
     def beyond(seed):
         waits = _waits(arrivals(process, 1.0, 2000, seed, burstiness=burstiness) / NS, 0.9)

@@ -28,7 +28,7 @@ def entry(number, label, **figures):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Of 14 nights: from the 11th on vLLM's first token takes 20 % longer; SGLang writes 20 % more."""
+    """Of 14 nights: from the 11th on vLLM's first token takes 20% longer; SGLang writes 20% more."""
     nights = []
     for number in range(14):
         wobble = 1 + 0.01 * (-1) ** number
@@ -58,7 +58,7 @@ def test_a_worse_level_is_named_with_its_size_and_its_first_run(results, capsys,
     assert lines[0].startswith("chat vllm c4 TTFT p50  ")
     assert lines[0].endswith(" (14 runs)")
     (drift,) = (line for line in lines if "worse than" in line)
-    assert drift.startswith("chat vllm c4 TTFT p50: 20.0 % worse than its best level, by one step, since ")
+    assert drift.startswith("chat vllm c4 TTFT p50: 20.0% worse than its best level, by one step, since ")
     assert (
         "since run-10 (of 2026-11-11, engine 0.10); the best level ended with run-09 (of 2026-11-10, engine "
         "0.9)" in drift
@@ -109,7 +109,7 @@ def test_figures_of_a_scripted_server_are_marked(tmp_path, capsys, monkeypatch):
     history(tmp_path)
     line, _, _means, drift = capsys.readouterr().out.splitlines()
     assert line.startswith("SIMULATED chat vllm c4 TTFT p50  ")
-    assert drift.startswith("SIMULATED chat vllm c4 TTFT p50: 50.0 % worse")
+    assert drift.startswith("SIMULATED chat vllm c4 TTFT p50: 50.0% worse")
     history(tmp_path, "--markdown")
     page = capsys.readouterr().out
     assert page.startswith("**SIMULATED chat vllm")

@@ -126,8 +126,8 @@ def test_what_was_stored_is_used_as_it_was_measured(
     [
         ({"why": "no candidate was better"}, ["the default stands: no candidate was better"]),
         (
-            {"values": {"threads": 2}, "comparison": RUN, "verdict": "same", "why": "inside ±5 %"},
-            ["the default stands: threads=2 is not shown to be faster", "  same: inside ±5 %"],
+            {"values": {"threads": 2}, "comparison": RUN, "verdict": "same", "why": "inside ±5%"},
+            ["the default stands: threads=2 is not shown to be faster", "  same: inside ±5%"],
         ),
     ],
 )

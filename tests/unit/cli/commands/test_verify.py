@@ -62,7 +62,7 @@ def changed(**changes):
                 made_by="0.1.0",
             ),
             [
-                "a: cells[x].e2e_ms.p50: 70 stored, 100 from the records (-30 %)",
+                "a: cells[x].e2e_ms.p50: 70 stored, 100 from the records (-30%)",
                 "a: was measured by 0.1.0, whose rules may differ: `bench report` computes it again",
             ],
         ),
@@ -75,7 +75,7 @@ def test_each_finding_is_a_line_with_the_name_of_its_run(runs, capsys, found, li
     assert (out, err) == (lines, [])
 
 
-@pytest.mark.parametrize(("count", "last"), [(20, "a: cells[19]: 1 stored, 2 from the records (-50 %)"),
+@pytest.mark.parametrize(("count", "last"), [(20, "a: cells[19]: 1 stored, 2 from the records (-50%)"),
                                              (21, "a: and 1 more value"),
                                              (25, "a: and 5 more values")])  # fmt: skip
 def test_very_many_differences_are_counted(runs, capsys, count, last):

@@ -45,7 +45,7 @@ def test_durations(text, seconds):
         (wait_s, "-1", "is not a number of seconds from 0 on"),
         (wait_s, "nan", "is not a number of seconds from 0 on"),
         (wait_s, "inf", "is not a number of seconds from 0 on"),
-        (percent, "5 %", "is not a percentage"),
+        (percent, "5%", "is not a percentage"),
         (apis, "chat,speech", "'speech' is not one of chat"),
         (apis, "chat,chat", "names one of them twice"),
         (depths, "4k,", "is not a list of different numbers of tokens"),

@@ -48,7 +48,7 @@ def test_vllm_is_asked_with_every_sampling_field_and_an_exact_length():
 
 
 def test_each_engine_gets_its_own_field_names():
-    """They leave out tokens below 5 % of the likeliest by default; llama-cpp-python penalises repetition."""
+    """They leave out tokens below 5% of the likeliest by default; llama-cpp-python penalises repetition."""
     for name in ("llamacpp", "llamafile", "llama-cpp-python"):
         llamacpp = body(load_backend(name))
         assert (llamacpp["top_k"], llamacpp["min_p"], llamacpp["repeat_penalty"]) == (0, 0.0, 1.0)

@@ -73,7 +73,7 @@ def test_intervals_over_runs_are_taken_where_there_are_enough():
     chart = made(*cells, estimates=[{**estimate, "runs": 3}])["ttft-load-concurrency"]
     (enough,) = main(chart)["llamacpp"].points
     assert (enough.low, enough.x, enough.high) == (8.0, 11.0, 14.0)
-    assert chart.drawn == "geometric mean of the runs with its 95 % interval"
+    assert chart.drawn == "geometric mean of the runs with its 95% interval"
 
 
 def test_an_interval_over_pooled_requests_is_not_called_one_over_runs():
@@ -88,8 +88,8 @@ def test_an_interval_over_pooled_requests_is_not_called_one_over_runs():
     chart = made(*cells, estimates=[{**pooled, "method": "pooled"}, over_runs])[name]
     assert [(point.low, point.x, point.high) for point in main(chart)["a"].points] == [(8.0, 11.0, 14.0)]
     assert chart.drawn == (
-        "geometric mean of the runs with its 95 % interval or "
-        "requests of all repeats together, with a 95 % interval"
+        "geometric mean of the runs with its 95% interval or "
+        "requests of all repeats together, with a 95% interval"
     )
 
 
@@ -304,7 +304,7 @@ def test_speed_stands_against_the_share_of_right_answers():
     assert "loses 7.0 to 13.0 points (60 lost, 0 gained of 600) against a" in second.text
     assert chart.right
     assert "speed-accuracy" not in made(*cells)
-    assert chart.drawn == "share of right answers with its 95 % interval"
+    assert chart.drawn == "share of right answers with its 95% interval"
     more = [cell(label, output_tokens_per_s=150.0, repeat=1) for label in "ab"]
     chart = made(*cells, *more, agreement={"backends": backends, "accuracy": [lost]})["speed-accuracy"]
     assert chart.drawn.endswith("; output: median of the repeats with their range")
@@ -328,13 +328,13 @@ def test_the_knee_lies_on_the_curve_of_the_hits_with_its_interval():
     (knee,) = [line for line in chart.lines if line.role == "knee"]
     (point,) = knee.points
     assert (point.x, point.y, point.across) == (1.0, 40, (0.5, 2.0))
-    assert "falls through half of 80 % at 1 ×" in chart.description
+    assert "falls through half of 80% at 1 ×" in chart.description
 
 
 def test_values_of_a_share_below_the_whole_are_no_hundred():
     hits = measure("prefix_cache_hit_rate")
-    assert Value(99.97, 99.96, 99.98, RANGE).text(hits) == "99.97 (99.96 to 99.98) %"
-    assert Value(100.0, 100.0, 100.0, RANGE).text(hits) == "100 %"
+    assert Value(99.97, 99.96, 99.98, RANGE).text(hits) == "99.97 (99.96 to 99.98)%"
+    assert Value(100.0, 100.0, 100.0, RANGE).text(hits) == "100%"
     assert Value(250.0, 240.0, 260.0, RANGE).text(measure("ttft_ms.p50")) == "250 (240 to 260) ms"
 
 

@@ -61,9 +61,9 @@ def test_a_change_says_which_way_it_went_and_since_when():
     worse = [100.0, 100.5, 99.5, 100.2, 130.0, 130.4, 129.8]
     (change,) = changes(of(worse))
     assert change.ratio == pytest.approx(1.3, rel=0.01)
-    assert change_words(change).startswith("vllm c4 TTFT p50: 30.0 % worse since 2026-11-05 (run run-04, ")
+    assert change_words(change).startswith("vllm c4 TTFT p50: 30.0% worse since 2026-11-05 (run run-04, ")
     (better,) = changes(of(worse[::-1]))
-    assert "23.1 % better since 2026-11-04" in change_words(better)
+    assert "23.1% better since 2026-11-04" in change_words(better)
 
 
 @pytest.mark.parametrize(

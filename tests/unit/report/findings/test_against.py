@@ -28,9 +28,9 @@ def said(*new, **changes):
 
 def test_what_is_slower_stands_first_with_how_much_and_how_sure():
     first, *others = said(cells("tgi", 150.1), cells("vllm", 112))
-    assert first.startswith(f"vllm is slower than in {OLD}base: first token by 12 % at 4 users (")
+    assert first.startswith(f"vllm is slower than in {OLD}base: first token by 12% at 4 users (")
     assert others[0].startswith(
-        f"tgi is not slower than in {OLD}base by more than 5 %: first token at 4 users"
+        f"tgi is not slower than in {OLD}base by more than 5%: first token at 4 users"
     )
 
 
@@ -83,7 +83,7 @@ def test_a_sentence_names_a_few_figures_the_primary_ones_first():
     loads = [{"kind": "concurrency", "value": users} for users in (1, 4, 16)]
     old, new = ([cells("vllm", p50, load=load) for load in loads] for p50 in (100, 112))
     (line,) = answers(compare_runs([run("base", *old), run("new", *new)]))
-    assert line.count("first token by 12 %") == 3
+    assert line.count("first token by 12%") == 3
     assert re.search(r" and \d+ more figures\.$", line), line
 
 
@@ -109,7 +109,7 @@ def test_what_is_faster_says_so():
     (first, *_) = said(cells("tgi", 60), cells("vllm", 100))
     assert first.startswith("vllm is not slower")
     assert any(
-        line.startswith(f"tgi is faster than in {OLD}base: first token by 60 %")
+        line.startswith(f"tgi is faster than in {OLD}base: first token by 60%")
         for line in said(cells("tgi", 60), cells("vllm", 100))
     )
 
@@ -119,7 +119,7 @@ def test_what_is_undecided_says_between_what_and_how_many_runs_would_decide():
     wide = [changed(one, ttft_ms={"p50": ms}) for one, ms in zip(cells("vllm", 100), times, strict=True)]
     first = said(wide, cells("tgi", 150.1))[0]
     assert first.startswith(f"Undecided whether vllm is slower than in {OLD}base: first token at 4 users (")
-    assert " % faster to " in first
+    assert "% faster to " in first
     assert first.endswith(" more runs of each would decide).")
 
 
@@ -169,7 +169,7 @@ def test_what_differs_is_the_reason_that_nothing_is_compared():
 
 def test_backends_of_one_run_are_compared_by_their_names():
     assert answers(compare_runs([BASE]))[0].startswith(
-        "tgi is slower than vllm: first token by 50 % at 4 users"
+        "tgi is slower than vllm: first token by 50% at 4 users"
     )
 
 
@@ -183,8 +183,8 @@ def test_runs_of_one_minute_whose_names_end_alike_have_their_whole_names():
 
 @pytest.mark.parametrize(
     ("ratio", "shown"),
-    [(1.126, "13 %"), (1.0031, "0.31 %"), (1.997, "100 %"), (2.0, "2×"), (1024.4, "1024×"), (0.953, "4.7 %"),
-     (0.51, "49 %"), (0.25, "75 %"), (0.003, "99.7 %"), (0.00001, "99.999 %")],
+    [(1.126, "13%"), (1.0031, "0.31%"), (1.997, "100%"), (2.0, "2×"), (1024.4, "1024×"), (0.953, "4.7%"),
+     (0.51, "49%"), (0.25, "75%"), (0.003, "99.7%"), (0.00001, "99.999%")],
 )  # fmt: skip
 def test_a_difference_is_a_percentage_of_the_baseline_until_it_is_a_doubling(ratio, shown):
     assert _by(ratio) == shown
@@ -192,13 +192,13 @@ def test_a_difference_is_a_percentage_of_the_baseline_until_it_is_a_doubling(rat
 
 @pytest.mark.parametrize(("new", "verdict"), [(80, "slower"), (120, "faster")])
 def test_a_rate_differs_in_the_sentence_by_as_much_as_in_the_table(new, verdict):
-    """100 to 80 tokens/s is a loss of 20 %, though 100 is 25 % more than 80."""
+    """100 to 80 tokens/s is a loss of 20%, though 100 is 25% more than 80."""
     old, now = (
         [changed(one, output_tokens_per_s=rate + one.repeat * 0.01) for one in cells("vllm", 100)]
         for rate in (100, new)
     )
     document = compare_runs([run("base", old), run("new", now)])
-    assert any(f" is {verdict} than " in line and "tokens/s by 20 %" in line for line in answers(document))
+    assert any(f" is {verdict} than " in line and "tokens/s by 20%" in line for line in answers(document))
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -260,5 +260,5 @@ def test_a_share_or_a_price_is_better_or_worse_and_never_faster():
     assert worse.startswith(f"vllm is worse than in {OLD}base: energy of an output token by 2× at 4 users")
     open_ = answers(compare_runs([base, run("new", measured(0.9, 1.2, 1.0, 1.1, 0.95), **rules)]))[0]
     assert open_.startswith(f"Undecided whether vllm is worse than in {OLD}base")
-    assert " % better to " in open_
-    assert " % worse; " in open_
+    assert "% better to " in open_
+    assert "% worse; " in open_

@@ -194,7 +194,7 @@ def test_less_than_all_requests_is_never_a_hundred_per_cent():
     slo = {"limits": [limit], "attainment": 0.99964}
     made = summary(cell("a", slo=slo, goodput_requests_per_s=12.0))
     assert dict(claims(made, groups(made)[0]))["goodput"] == (
-        "inside TTFT ≤ 200 ms: a 12.0 req/s, 99.96 % of the requests"
+        "inside TTFT ≤ 200 ms: a 12.0 req/s, 99.96% of the requests"
     )
 
 
@@ -211,17 +211,17 @@ def test_a_good_request_beside_the_window_does_not_contradict_a_rate_of_nothing(
     slo = {"limits": [limit], "attainment": 0.025}
     made = summary(cell("a", slo=slo, goodput_requests_per_s=0.0))
     assert dict(claims(made, groups(made)[0]))["goodput"] == (
-        "inside E2E ≤ 1000 ms: a 0 req/s in the window, 2.5 % of the requests"
+        "inside E2E ≤ 1000 ms: a 0 req/s in the window, 2.5% of the requests"
     )
 
 
 @pytest.mark.parametrize(
     ("repeats", "words"),
     [
-        (((18.0, 1.0), (20.0, 1.0), (0.0, 0.0)), "18.0 req/s, 66.7 %"),  # two of three were all good
-        (((0.0, 0.0), (4.0, 0.2), (0.0, 0.0)), "0 req/s in the median repeat, 6.67 %"),
-        (((0.0, 0.0), (0.0, 0.1), (0.0, 0.0)), "0 req/s in the window, 3.33 %"),
-        (((18.0, 1.0), (20.0, 1.0), (19.0, 1.0)), "19.0 req/s, 100 %"),
+        (((18.0, 1.0), (20.0, 1.0), (0.0, 0.0)), "18.0 req/s, 66.7%"),  # two of three were all good
+        (((0.0, 0.0), (4.0, 0.2), (0.0, 0.0)), "0 req/s in the median repeat, 6.67%"),
+        (((0.0, 0.0), (0.0, 0.1), (0.0, 0.0)), "0 req/s in the window, 3.33%"),
+        (((18.0, 1.0), (20.0, 1.0), (19.0, 1.0)), "19.0 req/s, 100%"),
     ],
 )
 def test_not_all_requests_were_good_where_those_of_one_repeat_were_not(repeats, words):
@@ -468,7 +468,7 @@ def _limit_of(*points, cut_short=(), **changes):
 @pytest.mark.parametrize(
     ("points", "expected"),
     [
-        (((14, 70.0), (15, 74.0)), (None, None)),  # 7 % more users can bring no more than that
+        (((14, 70.0), (15, 74.0)), (None, None)),  # 7% more users can bring no more than that
         (((1, 10.0), (4, 40.0), (8, 41.0), (16, 40.0)), (True, 4)),
         (((1, 10.0), (4, 40.0), (16, 158.0), (24, 165.0), (32, 164.0)), (True, 16)),
         (((1, 10.0), (14, 40.0), (15, 40.0)), (None, None)),  # flat somewhere between 1 and 14
@@ -502,13 +502,13 @@ def test_a_cell_that_was_cut_short_is_no_load_of_the_limit():
             (100.0, 150.0, 152.0),
             (100.0, 300.0, 700.0),
             "152 output tokens/s at 8 users, 100 at 1; the first token goes from 100 ms to 700 ms at 8 users"
-            "; the limit was reached: more than 4 users brought less than 10 % more",
+            "; the limit was reached: more than 4 users brought less than 10% more",
         ),
         (
             (100.0, 150.0, 152.0),
             (20.0, 400.0, 21.0),
             "152 output tokens/s at 8 users, 100 at 1; the first token takes 20.0 to 400 ms"
-            "; the limit was reached: more than 4 users brought less than 10 % more",
+            "; the limit was reached: more than 4 users brought less than 10% more",
         ),
     ],
     ids=["room", "full", "worst between"],
@@ -555,4 +555,4 @@ def test_only_all_of_the_prompt_tokens_are_a_hundred_per_cent_of_hits(share, tex
         )
     )
     behind = f", of which {text} came back into the KV cache" if share else ""
-    assert dict(claims(made, groups(made)[0]))["cache hits"] == f"vllm {text} %{behind}"
+    assert dict(claims(made, groups(made)[0]))["cache hits"] == f"vllm {text}%{behind}"

@@ -27,7 +27,7 @@ def made(*runs):
     return several(runs, compare_runs(runs))
 
 
-FAILED = verdict("INVALID", "failed-requests", "40 of 400", "1 %", "")
+FAILED = verdict("INVALID", "failed-requests", "40 of 400", "1%", "")
 EIGHT = {"kind": "concurrency", "value": 8}
 BASE = run("base", cells("vllm", 100), cells("tgi", 150))
 NEW = run("new", cells("vllm", 112), cells("tgi", 150.1), created="2026-11-27T08:00:00+00:00")

@@ -29,10 +29,10 @@ def test_a_refusal_is_whole_whether_or_not_there_is_a_ratio(ratio):
 
 
 def test_an_interval_is_not_said_twice():
-    lacks = "neither beyond 2 % nor within 2 %"
-    why = f"1.2 % lower (3 % lower to 1 % higher) over 3 pairs: {lacks}"
+    lacks = "neither beyond 2% nor within 2%"
+    why = f"1.2% lower (3% lower to 1% higher) over 3 pairs: {lacks}"
     assert said("not enough runs", why, [0.97, 0.988, 1.01], lacks) == (
-        "vllm and sglang: sglang 1.01× (0.99 to 1.03), undecided: neither beyond 2 % nor within 2 %"
+        "vllm and sglang: sglang 1.01× (0.99 to 1.03), undecided: neither beyond 2% nor within 2%"
     )
     assert said("not enough runs", "2 and 2 runs, 3 are needed") == (
         "vllm and sglang: not enough runs, 2 and 2 runs, 3 are needed"

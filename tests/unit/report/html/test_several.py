@@ -22,10 +22,10 @@ def drawn(name, day, *measured):
     ("baseline", "words"), [(None, "that of 2026-11-20"), ("tgi", "tgi in that of 2026-11-20")]
 )
 def test_the_page_names_the_baseline_and_the_floor_between_runs(baseline, words):
-    """A backend as the baseline has a pair within its run as well, with the floor of such a pair: 2 %."""
+    """A backend as the baseline has a pair within its run as well, with the floor of such a pair: 2%."""
     runs = [drawn(name, day, cells("vllm", 100), cells("tgi", 150)) for name, day in (("a", 20), ("b", 22))]
     text = page(runs, compare_runs(runs, baseline)).replace("\N{NO-BREAK SPACE}", " ")
-    assert f"Each run is compared with {words}; changes of less than 5 % do not count." in text
+    assert f"Each run is compared with {words}; changes of less than 5% do not count." in text
 
 
 def test_what_an_older_run_lacks_is_not_counted_for_the_newest():

@@ -49,7 +49,7 @@ def test_a_figure_that_the_table_pools_is_pooled_here_and_differs_for_no_reason_
         False,
     )
     assert "pooled here, TTFT p90: over the requests of all repeats" in text
-    assert "Nothing differs by more than 1 %." in text
+    assert "Nothing differs by more than 1%." in text
 
 
 def test_a_simulated_run_says_so():
@@ -62,7 +62,7 @@ def test_a_simulated_run_says_so():
 
 
 def test_of_a_run_without_a_valid_cell_nothing_is_compared():
-    invalid = verdict("INVALID", "failed-requests", "40 of 400", "1 %", "")
+    invalid = verdict("INVALID", "failed-requests", "40 of 400", "1%", "")
     text = terminal(summary(cell("vllm", validity=invalid)), TOOLS["vllm"], {}, 80)
     assert text.endswith("nothing valid was measured\n\nNo figure is known of both: nothing was compared.\n")
 

@@ -39,7 +39,7 @@ def lines(made, columns=80):
 
 def test_the_verdict_comes_before_the_table_and_the_table_before_the_warnings():
     doubtful = two()
-    bad = verdict("SUSPECT", "contended", "50 %", "10 %", "stop what else runs")
+    bad = verdict("SUSPECT", "contended", "50%", "10%", "stop what else runs")
     made = summary(*doubtful.cells[:-1], cell("llamacpp", LOADS[1], 2, p50=20.0, validity=bad),
                    comparison=doubtful.comparison, verdict_rules=RULES)  # fmt: skip
     text = "\n".join(lines(made))
@@ -80,7 +80,7 @@ def test_errors_are_shown_where_there_are_any_and_said_to_be_none_where_not():
 @pytest.mark.parametrize(
     "figure",
     [
-        "1.61 %",
+        "1.61%",
         "23.1 ms",
         "9 s",
         "5.58 req/s",
@@ -115,7 +115,7 @@ def test_three_warnings_and_how_many_more():
 
 
 def test_an_engine_that_changed_comes_before_the_doubts_about_its_cells():
-    invalid = verdict("INVALID", "client-busy", "98 %", "90 %", "")
+    invalid = verdict("INVALID", "client-busy", "98%", "90%", "")
     warning = {"code": "engine-changed", "text": "vllm changed during the run", "hint": ""}
     made = summary(cell("vllm", validity=invalid), warnings=[warning], verdict_rules=RULES)
     found = [line for line in lines(made) if line.startswith("warning")]
@@ -257,7 +257,7 @@ def test_a_doubt_of_an_invalid_cell_is_no_reason_that_it_is_invalid():
 @pytest.mark.parametrize(("doubtful", "first"), [(12, "SUSPECT, contended"), (2, "pairs are undecided")])
 def test_more_repeats_of_what_is_mostly_in_doubt_are_not_the_next_step(doubtful, first):
     made = two("not enough runs")
-    bad = verdict("SUSPECT", "contended", "50 %", "10 %", "stop what else runs")
+    bad = verdict("SUSPECT", "contended", "50%", "10%", "stop what else runs")
     cells = [replace(one, validity=bad) for one in made.cells[:doubtful]]
     steps = conclude(replace(made, cells=(*cells, *made.cells[doubtful:]))).next_steps
     assert first in steps[0].why
@@ -279,7 +279,7 @@ def test_what_was_answered_inside_the_limits_is_said_and_stands_in_the_table():
         comparison=two().comparison,
         verdict_rules=RULES,
     )
-    said = "inside E2E ≤ 1000 ms: vllm 3.70 req/s, 100 %; llamacpp 1.50 req/s, 40 % of the requests"
+    said = "inside E2E ≤ 1000 ms: vllm 3.70 req/s, 100%; llamacpp 1.50 req/s, 40% of the requests"
     assert said in " ".join(" ".join(lines(made)).split())
     assert any("goodput" in line and "validity" in line for line in lines(made))
     assert f"goodput: {said}" in markdown(made)
@@ -296,7 +296,7 @@ def test_of_one_server_goodput_is_said_at_each_load():
         verdict_rules=RULES,
     )
     text = "\n".join(lines(made))
-    assert "8 users  goodput  inside E2E ≤ 1000 ms: openai 6.00 req/s, 100 %" in text
+    assert "8 users  goodput  inside E2E ≤ 1000 ms: openai 6.00 req/s, 100%" in text
     assert not conclude(two()).goodput
 
 
@@ -324,7 +324,7 @@ def test_of_many_backends_the_least_and_the_most_goodput_are_said():
         *(limited(label, rate, 0.5) for label, rate in zip("abcd", (1.0, 4.0, 2.0, 3.0), strict=True))
     )
     text = " ".join(" ".join(lines(made)).split())
-    assert "goodput least and most inside E2E ≤ 1000 ms: a 1.00 req/s, 50 %; b 4.00 req/s, 50 %" in text
+    assert "goodput least and most inside E2E ≤ 1000 ms: a 1.00 req/s, 50%; b 4.00 req/s, 50%" in text
 
 
 def test_of_several_limits_goodput_names_the_loosest_that_a_good_request_keeps():
@@ -335,7 +335,7 @@ def test_of_several_limits_goodput_names_the_loosest_that_a_good_request_keeps()
     ]
     slo = {"limits": limits, "met": True, "good": 32, "requests": 32, "attainment": 1.0}
     text = markdown(summary(*(changed(limited(label, 3.7, 1.0), slo=slo) for label in ("vllm", "tgi"))))
-    assert "inside TTFT ≤ 2000 ms and E2E ≤ 9000 ms: vllm 3.70 req/s, 100 %" in text
+    assert "inside TTFT ≤ 2000 ms and E2E ≤ 9000 ms: vllm 3.70 req/s, 100%" in text
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

@@ -94,7 +94,7 @@ COMPARED = {
     "ratio": [0.4, 0.5, 0.625],
     "runs": [5, 5],
     "verdict": "faster",
-    "why": "50 % lower over 5 pairs of runs, beyond the floor of 2 %",
+    "why": "50% lower over 5 pairs of runs, beyond the floor of 2%",
     "primary": True,
 }
 RULES = {"primary": "ttft_ms.p50", "confidence": 0.95}
@@ -105,7 +105,7 @@ def test_the_verdicts_stand_at_the_beginning(page):
     found = page(summary(cell(), cell(OFF), comparison=[COMPARED], verdict_rules=RULES))
     claim = re.search(r"first token:? +llamacpp 2× faster \(1\.6 to 2\.5\)", found)
     assert claim.start() < found.index("validity")
-    assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in found
+    assert "In brackets: 95% intervals of the geometric mean over 5 runs." in found
     assert "No verdict" not in found
 
 
@@ -117,7 +117,7 @@ def test_brackets_are_explained_only_where_a_pair_has_an_interval(page):
     assert "In brackets" not in alone
     further = {**COMPARED, "metric": "tpot_ms.p50", "primary": False}
     both = page(summary(cell(), cell(OFF), comparison=[failed, further], verdict_rules=RULES))
-    assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in both
+    assert "In brackets: 95% intervals of the geometric mean over 5 runs." in both
 
 
 @pytest.mark.parametrize(("ratio", "explained"), [([0.7, 0.8, 0.96], True), ([0.7, 0.8, 1.01], False)])
@@ -143,7 +143,7 @@ def test_brackets_are_explained_on_the_pages_that_print_an_interval():
     assert "In brackets" not in first
     for whole in (terminal(made, 100, color=False), markdown(made)):
         assert "(0.909 to 1.11), undecided" in whole
-        assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in whole
+        assert "In brackets: 95% intervals of the geometric mean over 5 runs." in whole
 
 
 def test_brackets_of_something_else_are_no_intervals():
@@ -248,7 +248,7 @@ def test_a_percentile_that_one_repeat_is_too_short_for_is_that_of_all():
     found = terminal(told, 100, False)
     assert "33.3" in found
     assert "note: pooled, TTFT p90: over the requests of all repeats" in found
-    assert r"33.3 \[pooled, 95 %: 30.5–36.4\]" in markdown(told)
+    assert r"33.3 \[pooled, 95%: 30.5–36.4\]" in markdown(told)
     one = {**estimate, "interval": [None, 33.3, None], "method": "pooled", "runs": 1}
     assert "33.3" not in terminal(summary(*cells, estimates=[one]), 100, False)
 
@@ -320,18 +320,18 @@ def test_a_rule_that_many_cells_break_is_one_warning() -> None:
     cells = [
         cell(
             repeat=repeat,
-            validity=verdict("SUSPECT", "contended", f"{share} %", "10 %", "stop what else runs"),
+            validity=verdict("SUSPECT", "contended", f"{share}%", "10%", "stop what else runs"),
         )
         for repeat, share in enumerate((91, 95, 96, 97, 98))
     ]
     text = " ".join(terminal(summary(*cells), 100, False).split())
-    assert text.count("contended, 91 %") == 1
+    assert text.count("contended, 91%") == 1
     assert (
-        "SUSPECT llamacpp c4 r0, llamacpp c4 r1 and 3 more cells: contended, 91 %; limit 10 % "
+        "SUSPECT llamacpp c4 r0, llamacpp c4 r1 and 3 more cells: contended, 91%; limit 10% "
         "(others similar) hint: stop what else runs"
     ) in text
     alone = " ".join(terminal(summary(cells[0]), 100, False).split())
-    assert "SUSPECT llamacpp c4 r0: contended, 91 %; limit 10 % hint" in alone
+    assert "SUSPECT llamacpp c4 r0: contended, 91%; limit 10% hint" in alone
 
 
 def test_requests_that_failed_otherwise_are_not_called_similar() -> None:
@@ -383,7 +383,7 @@ def test_what_is_unequal_stands_in_the_terminal():
     ]  # fmt: skip
     found = terminal(summary(cell("a"), cell("b"), unequal=differences), width=200, color=False)
     assert "unequal: tokens per answer: 40 (a), 50 (b); no verdict on E2E, output tokens/s\n" in found
-    assert "unequal: characters per token: 4 (a), 4.1 (b); the floor of TPOT is 2.1 % wider\n" in found
+    assert "unequal: characters per token: 4 (a), 4.1 (b); the floor of TPOT is 2.1% wider\n" in found
     assert "unequal without an effect on a verdict: 1 condition, in the report\n" in found
 
 

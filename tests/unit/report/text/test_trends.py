@@ -62,7 +62,7 @@ def test_what_became_worse_is_named_as_its_series_is():
     ]
     (*_, last) = printed([*history([100.0] * 6), *slower])
     assert last.startswith(
-        "chat vllm c4 TTFT p50 (Xeon): 50.0 % worse than its best level, by one step, since"
+        "chat vllm c4 TTFT p50 (Xeon): 50.0% worse than its best level, by one step, since"
     )
 
 
@@ -84,8 +84,8 @@ def test_each_figure_that_became_worse_is_a_paragraph_of_markdown():
     nights = enumerate([100.0] * 3 + [150.0] * 3)
     made = [one for number, p50 in nights for host in (HOST, OTHER) for one in night(number, p50, host=host)]
     first, second, means, table = trends.markdown(series(made), drifts(series(made))).split("\n\n")
-    assert first.startswith(r"**chat vllm c4 TTFT p50 (EPYC): 50.0 % worse")
-    assert second.startswith(r"**chat vllm c4 TTFT p50 (Xeon): 50.0 % worse")
+    assert first.startswith(r"**chat vllm c4 TTFT p50 (EPYC): 50.0% worse")
+    assert second.startswith(r"**chat vllm c4 TTFT p50 (Xeon): 50.0% worse")
     assert (means, table[:10]) == (trends.EXPLAINED, "| figure |")
 
 

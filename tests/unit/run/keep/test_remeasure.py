@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def measured(folder, code):
-    made = cell("vllm", validity=verdict("INVALID", code, "95 %", "", ""))
+    made = cell("vllm", validity=verdict("INVALID", code, "95%", "", ""))
     folder.cell_path(made.cell).mkdir()
     (folder.cell_path(made.cell) / "cell.json").write_text("{}")
     return made
@@ -33,7 +33,7 @@ def test_twice_and_no_more_and_all_is_kept(folder):
     warnings = Warnings()
     for number in (1, 2):
         made = measured(folder, "client-busy")
-        assert set_aside(folder, warnings, made) == f"{made.cell} was measured again: client-busy, 95 %"
+        assert set_aside(folder, warnings, made) == f"{made.cell} was measured again: client-busy, 95%"
         assert folder.cells() == []
         assert (folder.path / "set-aside" / f"{made.cell}.{number}" / "cell.json").is_file()
         kept = f"set-aside/{made.cell}.{number}"

@@ -63,7 +63,7 @@ def test_a_changed_figure_is_named_with_how_far_it_is_off(run, capsys):
     code, text = said(run, capsys)
     assert code == ExitCode.LIMIT_FAILED
     assert f": cells[{CELLS[1]}].e2e_ms.p50: " in text
-    assert "(-30 %)" in text
+    assert "(-30%)" in text
     assert json.loads(said(run, capsys, "--json")[1])[""]["state"] == "differs"
 
 
