@@ -30,7 +30,7 @@ def checked_source(
         _check_warmup(scenario, source)
     if sizes is not None and scenario.load.rate:
         _check_long_probe(scenario, sizes, source)
-    elif sizes is not None and source is not None:
+    elif source is not None and scenario.load.concurrency:
         _check_slots(scenario, sizes, source)
     return source
 
@@ -148,15 +148,17 @@ def _check_long_probe(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dat
         )
 
 
-def _check_slots(scenario: Scenario, sizes: ProbeSizes, source: Trace | Dataset) -> None:
-    """Refuses a search up to more slots than a probe has sessions or prompts: the others would be empty."""
+def _check_slots(scenario: Scenario, sizes: ProbeSizes | None, source: Trace | Dataset) -> None:
+    """Refuses more slots than a cell or probe has sessions or prompts: the others would be empty."""
     highest, held, what = highest_load(scenario.load), len(source), "prompt"
     if isinstance(source, Trace) and source.calls is not None:
-        calls = window(source, max_requests=all_requests(scenario, highest, sizes.short(highest))).calls
+        probe = sizes.short(highest) if sizes else None
+        calls = window(source, max_requests=all_requests(scenario, highest, probe)).calls
         held, what = len(set(calls.session.tolist())) if calls else 0, "session"
     if held < highest.value:
         raise SpecError(
-            f"a probe of {as_given(highest.value)} in flight has {counted(held, what)} of the file",
-            where="--find-capacity --concurrency",
-            hint="a lower highest load, more --requests, or a longer file",
+            f"a {'probe' if sizes else 'cell'} of {as_given(highest.value)} in flight has "
+            f"{counted(held, what)} of the file",
+            where="--find-capacity --concurrency" if sizes else "load.concurrency",
+            hint=f"a lower {'highest load' if sizes else 'load'}, more --requests, or a longer file",
         )

@@ -84,6 +84,18 @@ def test_a_search_up_to_more_slots_than_a_probe_has_sessions_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("scenario", "slots", "held"), [("agent-sessions", 24, "24 sessions"), ("prompt-file", 12, "12 prompts")]
+)
+def test_more_slots_than_the_file_has_sessions_or_prompts_are_refused(scenario, slots, held):
+    """24 sessions were called 64 in flight."""
+    few = {"load__warmup_requests": 0, "load__requests": 192}
+    asked(scenario, load__concurrency=[slots, 1], **few)
+    with pytest.raises(SpecError, match=f"a cell of {slots + 1} in flight has {held} of the file") as caught:
+        asked(scenario, load__concurrency=[slots + 1, 1], **few)
+    assert caught.value.where == "load.concurrency"
+
+
+@pytest.mark.parametrize(
     ("scenario", "given", "where"),
     [
         ("agentx", {"prompts__file": PLAIN}, "scenario.rules"),
