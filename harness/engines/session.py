@@ -178,7 +178,7 @@ def open_engine(request: EngineRequest, say: Say) -> AbstractContextManager[Engi
 def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     ref = request.ref
     if not ref.urls:
-        raise SpecError(f"backend '{ref.label}' has no URL to attach to", where="--backends")
+        raise SpecError(f"backend '{ref.label}' has no URL to attach to")
     say(f"{ref.label}: attaching to {ref.url}")
     access, name = access_of(ref.reach), ref.reach.served_name or ""
     others = [Server(ref.definition, url, name, access) for url in ref.urls[1:]]

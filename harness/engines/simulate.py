@@ -74,7 +74,7 @@ def parse_faults(given: Sequence[str], known: Collection[str]) -> dict[str, list
         if not equals:
             raise SpecError("is not BACKEND=FAULT", where=where, hint="such as tgi=503:at=4:times=3")
         if label not in known:
-            raise SpecError(f"'{label}' is not one of --backends", where=where, hint=nearest(label, known))
+            raise SpecError(f"'{label}' is not one of the backends", where=where, hint=nearest(label, known))
         try:
             Fault.parse(fault)
         except ValueError as error:

@@ -250,15 +250,12 @@ def parse_backend_list(text: str, apis: Sequence[ApiName] = ()) -> list[BackendR
     """
     refs = [ref for entry in text.split(",") if entry.strip() for ref in _parse_entry(entry.strip(), apis)]
     if not refs:
-        raise SpecError("no backend given", where="--backends")
+        raise SpecError("no backend given")
     seen = [(ref.label, None if ref.alias else ref.url) for ref in refs]
     for entry in seen:
         if seen.count(entry) > 1:
-            raise SpecError(
-                f"'{entry[0]}' is listed twice",
-                where="--backends",
-                hint="use --repeats to measure a backend again",
-            )
+            hint = "use --repeats to measure a backend again"
+            raise SpecError(f"'{entry[0]}' is listed twice", hint=hint)
     return refs
 
 
@@ -285,7 +282,7 @@ def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
     if alias and alias != ref.definition.name and alias in files.names("backends"):
         raise SpecError(
             "is the name of another engine",
-            where=f"--backends {alias}",
+            where=f"backend {alias}",
             hint=f"{alias}=URL if that engine runs there, else another name",
         )
     first = ref.definition.dialect.api_names[:1]
@@ -297,7 +294,7 @@ def _split_alias(entry: str) -> tuple[str, str]:
     alias, *rest = _BEFORE_URL.split(entry, maxsplit=2)
     if len(rest) < 2 or _ADDRESS.search(alias) or _ADDRESS.search(rest[0]):
         return "", entry
-    _check_name(alias, f"--backends {alias}", "NAME=ENGINE=URL names a running server")
+    _check_name(alias, f"backend {alias}", "NAME=ENGINE=URL names a running server")
     return alias, "=".join(rest)
 
 
@@ -306,10 +303,9 @@ def _parse_ref(entry: str) -> BackendRef:
     if _ADDRESS.search(label):  # and not shown: a password may stand in it
         raise SpecError(
             "a running server is written NAME=URL",
-            where="--backends",
             hint="NAME is its engine, such as vllm=URL, or openai for any server of that API",
         )
-    where = f"--backends {label}"
+    where = f"backend {label}"
     versioned, at, variant = label.partition("@")
     name, is_pinned, version = versioned.partition("==")
     if at and not variant:

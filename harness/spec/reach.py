@@ -112,7 +112,7 @@ class _Flag:
                     if fronts
                     else f"leave '{other}=' out: only `bench run` has a value for one backend"
                 )
-                raise SpecError(f"'{other}' is not one of --backends", where=self.name, hint=then)
+                raise SpecError(f"'{other}' is not one of the backends", where=self.name, hint=then)
 
 
 def reach_of(flags: ReachFlags, owners: Sequence[str] = (), labels: Sequence[str] = ()) -> Reach:
@@ -161,7 +161,7 @@ def with_reach(
             owners = zip(refs, names, labels, strict=True)
             addressed = [ref for ref, *called in owners if prefix in ("", *called)]
             if not any(ref.url for ref in addressed):
-                hint = f"write {replace(addressed[0], version=None).label}=URL in --backends"
+                hint = f"give the backend as {replace(addressed[0], version=None).label}=URL"
                 raise SpecError("is for a running server", where=flag, hint=hint)
     key = ReachFlags(api_key_env=flags.api_key_env)
     return tuple(
@@ -182,7 +182,7 @@ def _label_before(text: str, labels: Sequence[str]) -> str:
 def _variable(text: str, where: str) -> str:
     label, _, name = text.rpartition("=")
     if label:
-        raise SpecError(f"'{label}' is not one of --backends", where=where)
+        raise SpecError(f"'{label}' is not one of the backends", where=where)
     if not _VARIABLE.fullmatch(name):
         raise SpecError("is not the name of an environment variable", where=where)
     return name
@@ -208,7 +208,7 @@ def _given(text: str, where: str) -> Given:
     if value.startswith("ENV:"):
         return Given(name, variable=_variable(value.removeprefix("ENV:"), f"{where} {name}"))
     if "=ENV:" in value:
-        raise SpecError(f"'{name}' is not one of --backends", where=where)
+        raise SpecError(f"'{name}' is not one of the backends", where=where)
     if _SECRET_NAME.search(name) or _SECRET_VALUE.match(value):
         raise SpecError(
             "looks like a secret, and a command line can be read by every user of this machine",

@@ -85,7 +85,7 @@ def with_metrics_urls(
                 "several backends: whose metrics are these?", where=where, hint="write BACKEND=URL"
             )
         if label and label not in (*labels, *names):
-            raise SpecError(f"'{label}' is not one of --backends", where=where, hint=nearest(label, labels))
+            raise SpecError(f"'{label}' is not one of the backends", where=where, hint=nearest(label, labels))
         url = server_url(url, where)
         refs = [
             _with_metrics_url(ref, url, role, where) if label in ("", *called) else ref
@@ -100,13 +100,13 @@ def with_metrics_urls(
 
 def _with_metrics_url(ref: BackendRef, url: str, role: str, where: str) -> BackendRef:
     if not ref.url:
-        hint = f"write {replace(ref, version=None).label}=URL in --backends"
+        hint = f"give the backend as {replace(ref, version=None).label}=URL"
         raise SpecError("is for a running server", where=where, hint=hint)
     if ref.definition.metrics is None:
         raise SpecError(
             f"backend '{ref.label}' declares no metrics to look for",
             where=where,
-            hint="give the server by its engine's name in --backends, such as vllm=URL",
+            hint="give the server by its engine's name, such as vllm=URL",
         )
     usual = ref.definition.metrics.path  # of a URL without one
     pages = [address_of(at if urlsplit(at).path else at + usual) for at in (url, *ref.metrics_urls)]

@@ -14,7 +14,7 @@ _IN_TAG = re.compile(r"\d+(?:\.\d+)+")  # the first such number of an image's ta
 
 def at_version(definition: Backend, version: str) -> Backend:
     """Pins processes and images to the version. Those without a version are dropped; SpecError if all are."""
-    where = f"--backends {definition.name}=={version}"
+    where = f"backend {definition.name}=={version}"
     if not _VERSION.fullmatch(version):
         raise SpecError(f"'{version}' is not a version", where=where, hint="such as 1.2.3")
     process = _process(definition.process, version)

@@ -143,14 +143,14 @@ def test_each_request_of_the_load_names_its_own_session_and_metrics_come_through
         ({"header": f"X-Gateway-Key={HEADER_KEY[::-1]}"}, {}, 2, "looks like a secret"),
         ({"header": "X-Team=Bearer abc"}, {}, 2, "looks like a secret"),
         ({"header": "Host=elsewhere"}, {}, 2, "is set by bench itself"),
-        ({"header": "sglang=X-Key=ENV:TEAM_KEY"}, {}, 2, "'sglang' is not one of --backends"),
+        ({"header": "sglang=X-Key=ENV:TEAM_KEY"}, {}, 2, "'sglang' is not one of the backends"),
         ({"header": "X-Key=ENV:two words"}, {}, 2, "not the name of an environment variable"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("words", [("probe",), ("run", *LOAD, "--backends"), ()], ids=["probe", "run", "URL"])
 def test_each_mistake_is_one_error(here, folder, front, monkeypatch, words, changed, environment, code, says):
     if "sglang=" in str(changed.get("header")) and words[:1] != ("run",):
-        code, says = 2, "is not one of --backends"
+        code, says = 2, "is not one of the backends"
     files = {name: folder / value if name != "header" and value else value for name, value in changed.items()}
     url = f"vllm={front.url}" if words else front.url
     for name, value in (SECRETS | environment).items():

@@ -146,7 +146,7 @@ def test_a_front_that_answers_before_its_worker_is_there_is_waited_for(tmp_path)
     ("arguments", "message"),
     [
         (["--backends", "vllm", "--simulate-fault", "vllm=explode"], "'explode' is not a fault"),
-        (["--backends", "vllm", "--simulate-fault", "tgi=die"], "'tgi' is not one of --backends"),
+        (["--backends", "vllm", "--simulate-fault", "tgi=die"], "'tgi' is not one of the backends"),
         (["--backends", "vllm", "--simulate-fault", "die"], "is not BACKEND=FAULT"),
         (["--backends", "vllm=http://127.0.0.1:1"], "means attach"),
         (["--backends", "openai"], "nothing simulates 'openai'"),

@@ -35,7 +35,7 @@ class LaunchChoice:
 def resolve_launch(
     ref: BackendRef, mode: LaunchMode, device: Device = "auto", gpus: Sequence[str] = ()
 ) -> LaunchChoice:
-    """Raises SpecError where the mode contradicts the entry of --backends or the definition.
+    """Raises SpecError where the mode contradicts the backend as it was given or the definition.
 
     `gpus`: that engines may use; (): those that CUDA_VISIBLE_DEVICES does not hide.
     """
@@ -50,7 +50,7 @@ def resolve_launch(
         raise SpecError(
             f"backend '{name}' has no URL to attach to",
             where=where,
-            hint=f"write {ref.definition.name}=http://HOST:PORT in --backends",
+            hint=f"give the backend as {ref.definition.name}=http://HOST:PORT",
         )
     if mode == "simulate":
         return LaunchChoice("simulate", f"{name} is not started: the scripted server answers in its dialect")
@@ -109,7 +109,6 @@ def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Mode
     if track.vision_apart and not ref.definition.engine.vision_args:
         raise SpecError(
             f"'{model_name}' has its vision in a file of its own, and backend '{header.name}' takes none",
-            where="--backends",
             hint="vision_args of [engine] are the arguments that name it",
         )
     return name
@@ -132,7 +131,6 @@ def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoic
         start = f"run `{'; '.join(by_hand.start)}`, then " if by_hand else ""
         raise SpecError(
             f"backend '{ref.label}' cannot be started here: it has neither [process] nor [compose]",
-            where="--backends",
             hint=f"{start}attach to it with {definition.name}=http://HOST:PORT",
         )
     if definition.compose is None:
@@ -154,7 +152,6 @@ def _process(ref: BackendRef, device: Device, here: Collection[str], because: st
         other = "use --launch compose, or " if definition.compose else ""
         raise SpecError(
             f"backend '{ref.label}' cannot be started here as a process: its definition has no [process]",
-            where="--backends",
             hint=f"{other}attach to a running server with {definition.name}=http://HOST:PORT",
         )
     on_cuda = device == "cuda" or (device == "auto" and ("cuda" in here or definition.process is None))
@@ -181,7 +178,6 @@ def _check_variant(ref: BackendRef) -> None:
     possible = [name for name, variant in variants.items() if not variant.not_on_cpu]
     raise SpecError(
         f"backend '{ref.label}' cannot be started on a CPU: {chosen.not_on_cpu}",
-        where="--backends",
         hint=f"its variants that start on a CPU: {', '.join(possible)}" if possible else "",
     )
 

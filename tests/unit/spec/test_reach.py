@@ -33,8 +33,8 @@ def test_its_own_header_goes_before_one_for_all_of_the_same_name():
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ({"headers": ("vlm=X-Key=ENV:V",)}, "'vlm' is not one of --backends"),
-        ({"api_key_env": "vlm=V"}, "'vlm' is not one of --backends"),
+        ({"headers": ("vlm=X-Key=ENV:V",)}, "'vlm' is not one of the backends"),
+        ({"api_key_env": "vlm=V"}, "'vlm' is not one of the backends"),
         ({"api_key_env": "A,B"}, "is given twice"),
         ({"ca_cert": ("a.pem", "b.pem")}, "is given twice"),
         ({"ca_cert": ("vllm=",)}, "needs a value"),
@@ -69,11 +69,11 @@ def test_what_cannot_be_is_one_error_that_repeats_no_value(flags, says):
     ],
 )
 def test_a_backend_that_is_not_of_this_run_is_no_part_of_a_value(flags, where):
-    with pytest.raises(SpecError, match=r"'ollama(@flash)?' is not one of --backends") as caught:
+    with pytest.raises(SpecError, match=r"'ollama(@flash)?' is not one of the backends") as caught:
         reaches(**flags)
     assert caught.value.where == where
     assert caught.value.hint == "begin the value with vllm= or sglang="
-    with pytest.raises(SpecError, match="is not one of --backends") as caught:
+    with pytest.raises(SpecError, match="is not one of the backends") as caught:
         reach_of(ReachFlags(**flags))
     assert re.fullmatch(r"leave '.*=' out: only `bench run` has .*", caught.value.hint)
 
@@ -97,7 +97,7 @@ def test_a_flag_for_an_engine_that_bench_starts_is_refused():
         with_reach(refs, LABELS, ReachFlags(headers=("sglang=X-Team=a",)))
     with pytest.raises(SpecError, match="is for a running server") as pinned:
         with_reach(parse_backend_list("vllm==0.9.1"), ["vllm==0.9.1"], ReachFlags(headers=("X-Team=a",)))
-    assert pinned.value.hint == "write vllm=URL in --backends", "a running server has one version"
+    assert pinned.value.hint == "give the backend as vllm=URL", "a running server has one version"
     vllm, sglang = with_reach(refs, LABELS, ReachFlags(headers=("X-Team=a",)))
     assert (len(vllm.reach.headers), len(sglang.reach.headers)) == (1, 0)
 

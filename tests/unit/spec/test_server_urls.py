@@ -33,7 +33,7 @@ def test_one_backend_may_have_several_urls():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("", "--backends vllm=: a URL is missing after '='"),
+        ("", "backend vllm=: a URL is missing after '='"),
         (f"{A}++{B}", "a URL is missing before or after '+'"),
         (f"{A}+", "a URL is missing before or after '+'"),
         (f"+{A}", "a URL is missing before or after '+'"),
@@ -54,7 +54,7 @@ def test_what_is_no_list_of_servers_is_one_error(given, said):
     "given", [A, "http://u:secret@a:8000", f"vllm,{A}", "localhost:8000", "localhost", "10.0.0.1:80/v1"]
 )
 def test_an_address_alone_is_refused_with_the_form_to_write(given):
-    with pytest.raises(SpecError, match=r"^--backends: a running server is written NAME=URL") as refused:
+    with pytest.raises(SpecError, match=r"^a running server is written NAME=URL") as refused:
         refs(given)
     assert "secret" not in f"{refused.value} {refused.value.hint}"
 
@@ -112,9 +112,9 @@ def test_metrics_go_to_the_backend_that_is_named():
     ("backends", "given", "said"),
     [
         (f"vllm={A},sglang={B}", ["http://m"], "whose metrics are these"),
-        (f"vllm={A}", ["vlm=http://m"], "'vlm' is not one of --backends"),
+        (f"vllm={A}", ["vlm=http://m"], "'vlm' is not one of the backends"),
         ("vllm", ["http://m"], "is for a running server"),
-        ("vllm==0.9.1", ["http://m"], "write vllm=URL in --backends"),
+        ("vllm==0.9.1", ["http://m"], "give the backend as vllm=URL"),
         (f"openai={A}", ["http://m"], "declares no metrics"),
         (f"vllm={A}", ["http://m", "http://m/"], "is given twice"),
         (f"vllm={A}", ["http://m/metrics", "http://m"], "is given twice"),

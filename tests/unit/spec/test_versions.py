@@ -1,4 +1,4 @@
-"""`NAME==VERSION` in --backends."""
+"""`NAME==VERSION` of a backend."""
 
 import zipfile
 

@@ -112,9 +112,16 @@ def test_whatever_is_not_as_declared_fails(engine, capsys, finding, code):
         (["vllm=http://127.0.0.1:8000", "--model", "m"], "error: --model: has no effect on a server that"),
         (["vllm", "--timeout", "nan"], "error: --timeout: must be above 0, not nan"),
         (["vllm,sglang"], "error: bench probe vllm,sglang: one backend at a time"),
+        (["vllm@"], "error: backend vllm@: a variant is missing after '@'"),
+        (["vllm==x"], "error: backend vllm==x: 'x' is not a version"),
+        ([","], "error: no backend given"),
+        (["http://127.0.0.1:8000"], "error: a running server is written NAME=URL"),
     ],
 )
 def test_what_cannot_be_probed_is_refused(engine, capsys, words, says):
+    """None names --backends, which the command lacks."""
     assert main(["probe", *words]) == ExitCode.USAGE
-    assert says in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert says in printed
+    assert "--backends" not in printed
     assert engine.asked is None

@@ -79,7 +79,7 @@ def test_what_is_done_by_hand_is_run_and_need_not_start_a_server():
 def test_a_hint_to_attach_names_no_version():
     with pytest.raises(SpecError) as caught:
         resolve("llamacpp==1.2", "attach")
-    assert caught.value.hint == "write llamacpp=http://HOST:PORT in --backends"
+    assert caught.value.hint == "give the backend as llamacpp=http://HOST:PORT"
 
 
 @pytest.mark.parametrize(
