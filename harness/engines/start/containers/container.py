@@ -40,7 +40,8 @@ class Container:
             try:
                 state = self._state()
             except SetupError as error:
-                self._ending = str(error)
+                if self._drained or self._keeper.exited() is not None:  # else Docker still sends its log
+                    self._ending = str(error)
                 return self._ending
             if state and state.status in ("exited", "dead", "removing"):
                 self._ending = _sentence(state)
@@ -91,9 +92,13 @@ class Container:
             self._id = next(iter(self._daemon.containers(f"{PROJECT}={self._project}")), "")
         return self._id
 
+    @property
+    def _drained(self) -> bool:
+        return (self._folder / DRAINED).exists()
+
     def _await_log(self) -> None:
         deadline = time.monotonic() + _DRAIN_S
-        while not (self._folder / DRAINED).exists() and time.monotonic() < deadline:
+        while not self._drained and time.monotonic() < deadline:
             time.sleep(0.02)
 
 

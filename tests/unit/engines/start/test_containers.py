@@ -186,13 +186,26 @@ def test_an_image_without_a_date_is_found(monkeypatch):
     assert image == images.FoundImage("mine:1", "sha256:1", None, None, overridden=True)
 
 
+def silent(*_given):
+    raise SetupError("no Docker daemon answers")
+
+
 def test_a_daemon_that_goes_away_is_an_ending(tmp_path):
+    """It ends the log that its keeper reads: then the file is there, or the keeper gone."""
     container, daemon = contained(tmp_path, RUNNING)
+    daemon.containers = silent
+    assert container.exited() == "no Docker daemon answers"
 
-    def gone(*_labels):
-        raise SetupError("no Docker daemon answers")
 
-    daemon.containers = gone
+def test_a_question_that_the_daemon_did_not_answer_is_no_ending_while_it_sends_the_log(tmp_path):
+    """An engine that went on was counted as dead for good."""
+    container, daemon = contained(tmp_path, RUNNING, keeper := FakeKeeper())
+    (tmp_path / "drained").unlink()
+    answer, daemon.inspect = daemon.inspect, silent
+    assert container.exited() is None
+    daemon.inspect = answer
+    assert container.exited() is None
+    keeper.ending, daemon.inspect = "exit code 1", silent
     assert container.exited() == "no Docker daemon answers"
 
 
