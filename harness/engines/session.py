@@ -66,6 +66,7 @@ class EngineSession(Server):
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
         self._life, self._log = life, log
+        self._log_in_use: Log | None = None  # what was logged since it first answered
         self.replicas: tuple[Server, ...] = (self, *others)
         self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
         self.roles = tuple(roles)  # of these, where they share the work on each request; then they do not
@@ -152,10 +153,16 @@ class EngineSession(Server):
                 raise
             raise self.failure(f"ended after it was ready: {ended}", label) from error
 
+    def begin_use(self) -> None:
+        """What it logged so far, such as an exception that its start survived, is no cause of its end."""
+        assert self._log is not None
+        self._log_in_use = Log.continued(self._log.path)
+
     def failure(self, what: str, label: str) -> SetupError:
         """The error with the end of its log and the cause, where bench started it."""
-        assert self._log is not None
-        return failure(what, label, self._log, self.definition.server.failures)
+        log = self._log_in_use or self._log
+        assert log is not None
+        return failure(what, label, log, self.definition.server.failures)
 
     def kv_tokens(self) -> int | None:
         """The size of its KV cache in tokens, as it reports; None if it does not."""
@@ -275,6 +282,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
                     **own,
                     "remarks": list(dict.fromkeys([*remarks, *own.get("remarks", [])])),
                 }
+                session.begin_use()
                 yield session
 
 

@@ -109,3 +109,17 @@ def test_what_fails_on_an_engine_that_lives_on_names_its_log(monkeypatch, tmp_pa
         with pytest.raises(SetupError) as caught, engine.end_as_error("vllm"):
             raise SetupError("Connection refused", hint=own)
         assert caught.value.hint == hint
+
+
+def test_what_an_engine_survived_at_its_start_is_no_cause_of_its_end(tmp_path):
+    """The end said that its environment lacks something: a module that it went on without."""
+    log = Log(tmp_path / "engine.log")
+    log.path.write_text("ImportError: no module named flash_attn\nready\n")
+    engine = EngineSession(load_backend("vllm"), "http://h:1", "m", log=log)
+    assert "lacks something" in engine.failure("ready, but cannot generate", "vllm").hint
+    engine.begin_use()
+    with log.path.open("a") as file:
+        file.write("torch.OutOfMemoryError: CUDA out of memory.\n")
+    died = engine.failure("ended", "vllm")
+    assert died.hint.startswith("it ran out of memory")
+    assert "ImportError" not in str(died)
