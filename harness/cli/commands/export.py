@@ -72,8 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store import each_once, open_run
 
     if arguments.format is None:
-        ending = Path(arguments.to).suffix[1:].lower()
-        arguments.format = ending if ending in ("jsonl", "parquet") else "csv"
+        arguments.format = _format_of(arguments.to)
     as_spans = arguments.format == "otlp"
     what = arguments.what or ("requests" if as_spans else "cells")
     if as_spans and what != "requests":
@@ -92,6 +91,18 @@ def main(arguments: argparse.Namespace) -> int:
     except duckdb.Error as error:
         raise SpecError(str(error).strip(), where=what) from None
     return ExitCode.OK
+
+
+def _format_of(to: str) -> str:
+    """The format of rows that a file's name ends in; csv of any other name. Raises SpecError for JSON."""
+    ending = Path(to).suffix[1:].lower()
+    if ending == "json":
+        raise SpecError(
+            "rows are no JSON document",
+            where=f"--to {to}",
+            hint="--format jsonl, or otlp, writes a JSON document in each line",
+        )
+    return ending if ending in ("jsonl", "parquet") else "csv"
 
 
 def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.Namespace) -> None:

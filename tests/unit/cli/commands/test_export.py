@@ -96,7 +96,10 @@ def test_where_parquet_cannot_be_written_is_one_error(capsys, made, tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["summary.json"], ["table.parquet"], ["cells", "--format", "mlperf"]])
+@pytest.mark.parametrize(
+    "words",
+    [["summary.json", "--format", "jsonl"], ["table.parquet"], ["cells", "--format", "mlperf"]],
+)
 def test_no_file_of_a_run_is_replaced(capsys, made, tmp_path, words):
     """Its figures were lost, with exit code 0."""
     run, (to, *more) = copy_of(made, tmp_path), words
@@ -119,6 +122,14 @@ def test_a_file_has_the_format_that_its_name_ends_with(capsys, made, tmp_path, n
     file = tmp_path / name
     assert export(capsys, made.path, "--to", file) == (ExitCode.OK, "", "")
     assert file.read_bytes().startswith(begins)
+
+
+def test_a_file_of_json_is_no_csv(capsys, made, tmp_path):
+    file = tmp_path / "x.json"
+    code, _out, err = export(capsys, made.path, "--to", file)
+    assert (code, file.exists()) == (ExitCode.USAGE, False)
+    assert f"--to {file}: rows are no JSON document\nhint: --format jsonl" in err
+    assert export(capsys, made.path, "--format", "jsonl", "--to", file) == (ExitCode.OK, "", "")
 
 
 def test_a_file_for_parquet_is_proposed_by_the_name_of_its_rows(capsys, made):
