@@ -10,7 +10,7 @@ from harness.model import Manifest
 from harness.report.exchange import trackers
 from harness.store import tables
 from tests.factories import documents
-from tests.factories.runs import TWO, Shape, make_run
+from tests.factories.runs import TWO, Shape, copy_of, edit_summary, make_run
 from tests.factories.summaries import cell, summary
 
 
@@ -46,6 +46,15 @@ def test_every_run_is_published_by_its_name(made, tracker, capsys):
     words = ["--to", "mlflow", "--out", str(made.path.parent)]
     assert main(["publish", "20261120", made.run_id, *words]) == ExitCode.OK
     assert len(tracker) == len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_run_without_a_valid_cell_is_an_error(made, tracker, tmp_path, capsys):
+    """0 entries were published, with exit code 0."""
+    spoiled = copy_of(made, tmp_path)
+    edit_summary(spoiled, estimates=[])
+    assert main(["publish", str(spoiled.path), "--to", "mlflow"]) == ExitCode.USAGE
+    assert f"error: {made.run_id}: no cell is valid, so there is no figure" in capsys.readouterr().err
+    assert tracker == []
 
 
 def test_a_cost_has_its_currency():
