@@ -67,7 +67,7 @@ def compare(
     A single run: its backends against the first of them. `force` compares where conditions differ in what
     matters; `floor` is the smallest difference that counts, as a share (0.02 in a run, 0.05 between runs);
     `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
-    Raises BenchError as `load` does, and for a run that is there twice.
+    Raises BenchError as `load` does, for a run that is there twice, and for a single run of one backend.
     """
     from harness.errors import SpecError
     from harness.run.keep.loaded import comparable

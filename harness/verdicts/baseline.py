@@ -83,6 +83,12 @@ def compare_runs(
     `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that the new run may lack.
     """
     members = list(_pairs(runs, baseline))
+    if len(runs) == 1 and not members:
+        raise SpecError(
+            "only one backend: nothing to compare",
+            where=runs[0].name,
+            hint="name a second run, or one with several backends",
+        )
     check_allowed(
         allow_missing,
         [cell for run in runs for cell in run.cells],

@@ -92,12 +92,6 @@ def main(arguments: argparse.Namespace) -> int:
         floor=floor,
         allow_missing=arguments.allow_missing,
     )
-    if len(runs) == 1 and not document.pairs:
-        raise SpecError(
-            "only one backend: nothing to compare",
-            where=str(arguments.runs[0]),
-            hint="name a second run, or one with several backends",
-        )
     failed = refused(document) or bool(not_allowed(document))
     if arguments.fail_on:
         document = replace(document, gate=_judged(document, arguments.fail_on))

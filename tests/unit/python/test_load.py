@@ -191,6 +191,12 @@ def test_a_floor_is_a_share_from_0_on(copied, floor):
         sb.compare(copied.path, floor=floor)
 
 
+def test_a_single_run_of_one_backend_is_compared_with_nothing(tmp_path):
+    """The comparison was empty; the command gave an error."""
+    with pytest.raises(sb.BenchError, match="only one backend: nothing to compare"):
+        sb.compare(made(tmp_path, ENGINES[:1]).path)
+
+
 def test_a_run_is_not_compared_with_itself(copied):
     """It was "not slower", whatever happened to the server."""
     run = sb.load(copied.path)

@@ -539,7 +539,7 @@ def test_the_ends_of_an_interval_are_written_as_its_middle_is(ratio, shown):
 def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):
     alone = make_run(tmp_path, shape(TWO[:1], repeats=2)).path
     assert command(alone) == ExitCode.USAGE
-    assert "only one backend: nothing to compare" in capsys.readouterr().err
+    assert f"error: {alone.name}: only one backend: nothing to compare" in capsys.readouterr().err
 
 
 def test_an_old_schema_has_a_clear_word(stored, tmp_path, capsys):

@@ -179,9 +179,3 @@ def test_a_page_of_one_run_is_refused_before_it_is_read(monkeypatch, capsys):
     monkeypatch.setattr(runs_page, "opened", None)
     assert main(["compare", "a", "--html", "page.html"]) == ExitCode.USAGE
     assert "error: --html: one run has its own page" in capsys.readouterr().err
-
-
-def test_one_backend_alone_is_compared_with_nothing(compared, capsys):
-    compared.pairs = []
-    assert main(["compare", "a"]) == ExitCode.USAGE
-    assert "error: a: only one backend: nothing to compare" in capsys.readouterr().err
