@@ -140,8 +140,8 @@ def test_a_rest_lies_between_warm_up_and_measured_part(here):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--concurrency", "1,2"), "load.working_set, as given: needs one value of concurrency"),
-        (("--rate", "2"), "load.working_set, as given: needs one value of concurrency"),
+        (("--concurrency", "1,2"), "load.concurrency, as given: a working set needs one value"),
+        (("--rate", "2"), "load.rate, as given: a working set needs one value"),
         (("--set", "load.working_set=[-1]"), "must be above 0, not -1"),
         (("--set", "prompts.groups=3"), "prompts.groups"),
         (("--set", "prompts.turns=2"), "with one turn"),

@@ -187,9 +187,10 @@ def _check_abandonment(load: Load, where: str, *, sessions: bool) -> None:
 
 def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
     if load.working_set and len(load.concurrency) != 1:
+        key = "concurrency" if load.concurrency else "rate" if load.rate else "replay_speed"
         raise SpecError(
-            "needs one value of concurrency, and no other load",
-            where=f"{where}.working_set",
+            "a working set needs one value of concurrency, and no other load",
+            where=f"{where}.{key}",
             hint="concurrency = [1] asks one prompt after the other, so that their order is known",
         )
     if load.kv_tokens is not None and load.kv_tokens < 1:

@@ -317,6 +317,12 @@ def test_a_given_key_that_no_such_load_reads_is_refused_at_its_default_too():
         load_scenario("fixed-length", {"load.arrival": "poisson"})
 
 
+@pytest.mark.parametrize(("key", "values"), [("rate", [1]), ("replay_speed", [1]), ("concurrency", [1, 2])])
+def test_the_load_that_a_working_set_cannot_have_is_named(key, values):
+    with pytest.raises(SpecError, match=rf"^load\.{key}, as given: a working set needs one value of"):
+        load_scenario("kv-working-set", {"load.concurrency": [], f"load.{key}": values})
+
+
 def test_users_who_hang_up_need_a_time_until_they_do():
     with pytest.raises(SpecError, match=r"^load\.abandon_share, as given: needs abandon_after_s") as refused:
         load_scenario("fixed-length", {"load.abandon_share": 0.5})
