@@ -112,7 +112,7 @@ class Description:
         yield ""
         yield from self._each_cell() if verbose else self._each_load()
         yield ""
-        yield f"{self._amount}, and {self._starts}"
+        yield f"{self._amount}{', and ' if prepared.probe_sizes is None else '; '}{self._starts}"
         yield from _questions(prepared)
         if self.expected_s is None and prepared.probe_sizes is None:
             yield f"no time is known: {prepared.options.out} has no earlier run of all these cells"

@@ -76,7 +76,7 @@ def test_a_search_says_how_many_probes_it_may_take(capsys):
 def test_the_probes_of_a_closed_loop_have_answers_and_no_time(capsys):
     search = ["--find-capacity", "--concurrency", "1,16", "--set", "slo.ttft_ms.p95=500"]
     lines = planned(capsys, *search)
-    assert "decides and has 40 answers of each slot or more, and 3 engine starts" in lines[-1]
+    assert "decides and has 40 answers of each slot or more; 3 engine starts" in lines[-1]
     assert main([*RUN, *search, "--probe-seconds", "5"]) == ExitCode.USAGE
     assert "--probe-seconds: only applies to --rate" in capsys.readouterr().err
 
