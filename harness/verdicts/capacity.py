@@ -207,7 +207,9 @@ def _answer_words(capacity: Capacity, unit: str) -> str:
     reserve = RESERVE if capacity.kind == "rate" else 0.0
     if high is not None and high > (1 + reserve) * lowest.value:
         return f"not sure of {load} ({_span(low, high)}; {effort}){why or ''}"
-    return f"below {load}{why or ''}"
+    above = max(tried.value for tried in capacity.tested if tried.kept or tried is lowest)
+    though = f", though {as_given(above)} kept them" if above > lowest.value else ""
+    return f"{load}, miss the limits{though}{why or ''}"
 
 
 def _span(low: float | None, high: float) -> str:

@@ -83,7 +83,7 @@ def test_where_no_load_keeps_the_limits_one_long_probe_of_the_lowest_ends_the_se
     cells = searched(0.5)
     assert sizes_of(cells) == ([1], [1])
     assert only(cells).value is None
-    assert words(only(cells)).startswith("vllm: below 1 requests/s, the lowest load tried: ")
+    assert words(only(cells)).startswith("vllm: 1 requests/s, the lowest load tried, miss the limits: ")
 
 
 def test_the_lowest_load_is_tried_again_where_the_client_spoiled_it_or_the_server_nearly_kept_it():
@@ -540,7 +540,10 @@ def test_loads_that_were_not_left_behind_are_told_as_such():
     top = only([cell(20), long(19.6, True, of=1), long(20, True, of=1)], searches=1)
     assert words(top).startswith("vllm: at least 20 requests/s keep the limits, the highest load tried")
     lowest = only([cell(1, within=0.5), long(1, False, of=1)], searches=1)
-    assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50% within")
+    missed = "vllm: 1 requests/s, the lowest load tried, miss the limits"
+    assert words(lowest).startswith(f"{missed}: e2e p95: 50% within")
+    slow_first = only([cell(1, within=0.5), cell(2), long(1, False, of=1)], searches=1)
+    assert words(slow_first).startswith(f"{missed}, though 2 kept them: e2e p95: 50% within")
 
 
 @pytest.mark.parametrize(
