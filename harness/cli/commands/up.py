@@ -110,7 +110,11 @@ def _refuse_twice(label: str) -> None:
     from harness.engines.start.containers.daemon import Daemon
     from harness.engines.start.containers.owners import running
 
-    for container in running(Daemon(), label):
+    try:
+        containers = running(Daemon(), label)
+    except SetupError:
+        return  # the check of the machine says this, next to all else that is missing
+    for container in containers:
         if container.kept and container.engine == label:
             raise SetupError(
                 f"it is already up, at {container.url}" if container.url else "it was up, and has ended",

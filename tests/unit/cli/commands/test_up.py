@@ -10,7 +10,7 @@ from harness.cli.main import main
 from harness.engines import session
 from harness.engines.check import preflight
 from harness.engines.start.containers import daemon
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SetupError
 from tests.factories.containers import ENDED, FakeDaemon, started
 
 
@@ -88,6 +88,17 @@ def test_a_second_container_of_an_engine_is_refused(asked, docker, capsys, conta
     assert says in said
     assert "hint: `bench down vllm` removes it" in said
     assert asked.requests == []
+
+
+def test_without_docker_the_check_of_the_machine_says_all_that_is_missing(asked, docker, monkeypatch):
+    """Docker alone was reported, though the GPU was missing too."""
+
+    def silent(*_wanted):
+        raise SetupError("no Docker daemon answers")
+
+    monkeypatch.setattr(docker, "containers", silent)
+    assert main(["up", "vllm", "--launch", "compose", "--device", "cuda"]) == ExitCode.OK
+    assert [planned.choice.device for planned in asked.planned.values()] == ["cuda"]
 
 
 def test_a_container_stays_and_its_commands_are_printed(asked, docker, capsys):
