@@ -153,6 +153,8 @@ def configured(
             raise SpecError(
                 f"'{given}' is not {'a whole number' if kinds[key] is int else 'a number'}", where=where
             ) from None
+        if key in ("max_sequences", "tensor_parallel") and int(values[key]) < 1:
+            raise SpecError(f"must be at least 1, not {given}", where=where)
     context = values.get("context_tokens")
     if context is not None and model and model.context_tokens and int(context) > model.context_tokens:
         raise SpecError(

@@ -145,6 +145,8 @@ def test_an_engine_sees_its_own_settings_and_they_are_recorded(monkeypatch):
             "did you mean 'max_sequences'?",
         ),
         ({"max_sequences": "four"}, "'four' is not a whole number", None),
+        ({"max_sequences": "0"}, "max_sequences=0: must be at least 1, not 0", None),
+        ({"tensor_parallel": "0"}, "tensor_parallel=0: must be at least 1, not 0", None),
         (
             {"context_tokens": "9000"},
             "context_tokens is 9000, but the model's context is 8192",
