@@ -69,7 +69,8 @@ class Answer:
             return (
                 f"a redirect to {self.line(self.headers.get('location', 'nowhere'))}, which is not followed"
             )
-        return self.line(self.body[: 16 * _SHOWN_CHARS].decode("utf-8", "replace"))
+        begins = self.line(self.body[: 16 * _SHOWN_CHARS].decode("utf-8", "replace"))
+        return begins or ("" if self.ok else "no text")
 
     def document(self) -> Any:
         """The body as JSON, credentials removed. Raises BadDocumentError."""

@@ -14,6 +14,7 @@ from harness.engines.speak.server import Server
 from harness.errors import SetupError
 from harness.probe.asker import FORCED, Asker, line_to
 from harness.probe.exchange import Seen
+from harness.probe.streaming import refusal
 from harness.probe.together import side_by_side
 from harness.workload.prompts.words import NOUNS
 
@@ -75,7 +76,7 @@ def _judged(alone: Sequence[Seen], together: Sequence[Seen], unseen: str = "") -
     """The slower one of a pair; what was not seen is taken for a server that does one thing at a time."""
     lost = [seen for seen in together if not _whole(seen)]
     if lost:
-        unseen = f"{len(lost)} of {SIDE_BY_SIDE} requests at once got {_reply(lost[0])}"
+        unseen = f"{len(lost)} of {SIDE_BY_SIDE} requests at once got {refusal(lost[0])}"
     all_seen = together and not unseen
     slowdown = _slowest_s(together) / _slowest_s(alone) if all_seen else SIDE_BY_SIDE
     ttft_s, tpot_s = max(seen.ttft_s for seen in alone), max(seen.tpot_s for seen in alone)
@@ -86,13 +87,8 @@ def _slowest_s(answers: Sequence[Seen]) -> float:
     return max(seen.answer_s for seen in answers)
 
 
-def _reply(seen: Seen) -> str:
-    """The status and what was wrong; without a status, what was wrong alone."""
-    return f"{seen.status}: {seen.error or 'no text'}" if seen.status else seen.error
-
-
 def _no_answer(server: Server, seen: Seen) -> SetupError:
-    what = f"a chat request got {_reply(seen)}" if seen.status else seen.error
+    what = f"a chat request got {refusal(seen)}" if seen.status else seen.error
     return SetupError(what, where=server.api_url, hint=_hint(server, seen))
 
 

@@ -193,4 +193,5 @@ def refused(topic: str, declared: str, seen: Seen, then: str) -> Finding:
 
 
 def refusal(seen: Seen) -> str:
-    return f"{seen.status}: {seen.error}" if seen.status else seen.error
+    """The status and what was wrong; without a status, what was wrong alone."""
+    return f"{seen.status}: {seen.error or 'no text'}" if seen.status else seen.error

@@ -114,7 +114,7 @@ def test_a_refused_request_is_the_only_finding():
     ("failed", "refused"),
     [
         (Seen(400, error="no"), "400: no"),
-        (Seen(404), "404: "),
+        (Seen(404), "404: no text"),
         (Seen(408, error="late"), ""),
         (Seen(429, error="slow down"), ""),
         (Seen(500, error="no"), ""),

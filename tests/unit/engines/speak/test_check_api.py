@@ -10,6 +10,14 @@ from harness.errors import SetupError
 from harness.spec.backend_refs import parse_backend_list
 
 
+def test_an_empty_answer_that_is_an_error_is_called_so(monkeypatch):
+    """The message ended with `answered 404: `."""
+    monkeypatch.setattr(Server, "_ask", lambda _self, _method, path, **_: Answer(path, 404, {}, b"\n", ()))
+    (ref,) = parse_backend_list("openai=http://h")
+    with pytest.raises(SetupError, match=r"answered 404: no text\n"):
+        Server(ref.definition, "http://h", "m").check_api()
+
+
 def refusal(monkeypatch, status, said, model="team/small", **more):
     body = json.dumps({"error": {"message": said} | more}).encode()
     monkeypatch.setattr(Server, "_ask", lambda _self, _method, path, **_: Answer(path, status, {}, body, ()))
