@@ -252,7 +252,13 @@ def _hang_ups(summary: Summary) -> Iterator[Note]:
     for way, requests in by_way.items():
         left = sum(each.abandoned for each in requests)
         due = sum(each.due for each in requests)
-        yield Note("note", f"{way}, as declared: {left} of {due} did; latencies are of the users who stay")
+        if left:
+            yield Note(
+                "note", f"{way}, as declared: {left} of {due} did; latencies are of the users who stay"
+            )
+        else:
+            text = f"nobody hung up: {way}, and each of their answers came before"
+            yield Note("warning", text, "longer answers, or --set load.abandon_after_s=SHORTER", _RUN)
 
 
 def _first_look(summary: Summary) -> Iterator[Note]:

@@ -4,11 +4,13 @@ import pytest
 
 from harness.metrics import abandonment, backlog, counts
 from harness.metrics.state import cell_state
-from harness.model import UNSET
+from harness.model import UNSET, Abandonment, Summary
 from harness.records.layout import Outcome, Phase
+from harness.report.findings.notes import notes
 from harness.summary import view_of
 from harness.validity import Evidence, judge
-from tests.factories.recorded import facts, load, records
+from tests.factories import documents
+from tests.factories.recorded import facts, load, records, summarise_cell
 
 STAYS = {"texts": [100, 110, 120, 130], "tokens": 8}  # two tokens an event
 LEFT = {"texts": [200, 210], "tokens": -1, "outcome": Outcome.ABANDONED, "phase": Phase.IMPATIENT}
@@ -77,3 +79,17 @@ def test_who_hangs_up_is_no_backlog():
     found = backlog.backlog(cell(*rows, load=rate), rate)
     assert found is not None
     assert found.in_system_mean == pytest.approx(0.25, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("other", "kind", "text"),
+    [
+        (LEFT, "note", "50% of the users hang up after 2 s, as declared: 1 of 2 did"),
+        (IN_TIME, "warning", "nobody hung up: 50% of the users hang up after 2 s, and each of their answers"),
+    ],
+)
+def test_a_run_in_which_nobody_hung_up_warns_of_it(other, kind, text):
+    users = documents.changed(load("concurrency", 4), abandonment=Abandonment(share=0.5, after_s=2.0))
+    cell = summarise_cell(records(STAYS, other), facts(planned=2, load=users), None)
+    found = notes(documents.made(Summary, state="complete", cells=[cell]))
+    assert [note.kind for note in found if text in note.text] == [kind]
