@@ -1,4 +1,4 @@
-"""`bench resume`: the cells of a run that are missing or were cut short, and nothing else."""
+"""`bench resume`: what is missing of a run or was cut short, cells and answers, and nothing else."""
 
 import argparse
 import sys
@@ -74,12 +74,16 @@ def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
 
 
 def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
-    """Whether an engine did not start, or cells are missing or damaged. --repeats auto leaves out what it
-    does not need."""
+    """Whether an engine did not start or answered no question, or cells are missing or damaged. --repeats
+    auto leaves out what it does not need."""
+    from harness.model import UNSET
     from harness.store import seal
+    from harness.validity import notices
 
+    code = notices.AGREEMENT_MISSING.code
+    unasked = any(warning.code == code and warning.backend is not UNSET for warning in stored.warnings)
     planned = () if stored.stopping else stored.order
-    if stored.failures or not set(planned) <= set(folder.cells()):
+    if unasked or stored.failures or not set(planned) <= set(folder.cells()):
         return True
     _, damaged = seal.faults(folder.files) or (0, [])
     return any(fault.path.startswith(("cells/", "workloads/")) for fault in damaged)

@@ -98,6 +98,7 @@ def test_a_run_that_another_bench_resumes_meanwhile_keeps_its_cells(run, monkeyp
 
 
 FAILURE = {"backend": "llamacpp", "repeat": 0, "error": "no port"}
+UNASKED = {"code": "agreement-missing", "text": "llamacpp: the engine died", "hint": "see its log"}
 LOOKS = {"looks": [3, 5, 10], "repeats": 3}
 
 
@@ -106,6 +107,8 @@ LOOKS = {"looks": [3, 5, 10], "repeats": 3}
     [
         (None, {}, False),
         (None, {"failures": [FAILURE]}, True),
+        (None, {"warnings": [UNASKED | {"backend": "llamacpp"}]}, True),
+        (None, {"warnings": [UNASKED]}, False),  # of the reference, which is no backend
         ("cells/{}/cell.json", {}, True),
         ("cells/{}/events.parquet", {}, True),
         ("workloads/c2-r0.jsonl.gz", {}, True),
