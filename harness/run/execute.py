@@ -40,6 +40,7 @@ class Run(Lives):
     probed: set[str] = field(default_factory=set)  # labels
     repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     took_s: dict[Cell, float] = field(default_factory=dict)  # by cell of the lives that run now
+    asking_s: float = 0.0  # of these lives; no later one is asked again
     progress: str = ""  # of the last look
     interrupted: bool = False
     cluster: Cluster | None = None  # sends the load; None: this machine does
@@ -90,13 +91,13 @@ class Run(Lives):
     def _measure_lives(self, lives: Sequence[Block], stopping: Stopping) -> None:
         """Runs these lives, again while a spoiled cell needs a start, and adds their cost to `stopping`."""
         began_s = time.monotonic()
-        self.took_s, self.progress = {}, stopping.progress
+        self.took_s, self.asking_s, self.progress = {}, 0.0, stopping.progress
         try:
             self._lives(lives)
             while not self.interrupted and self._needs_new_start(lives):
                 self._lives(lives)
         finally:
-            stopping.count(lives, time.monotonic() - began_s, self.took_s)
+            stopping.count(lives, time.monotonic() - began_s - self.asking_s, self.took_s)
 
     def _remaining(self, plan: Sequence[Block]) -> list[Block]:
         """Blocks with cells to measure or questions to ask.
@@ -157,9 +158,11 @@ class Run(Lives):
                 self._probe(block.cells[0], engine, self.workloads_of(block, engine))
         asked = self.prepared.of(block)
         if not self.interrupted and self.questions.unasked(asked.label):
+            began_s = time.monotonic()
             with self.recorded(block):
                 workloads = partial(self.workloads_of, block, engine)
                 self.interrupted |= self.questions.ask(asked, engine, workloads)
+            self.asking_s += time.monotonic() - began_s
 
     def _alone(self, block: Block, engines: dict[int, EngineSession]) -> set[int]:
         """Loads one engine; returns its backend if it died.

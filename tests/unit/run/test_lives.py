@@ -225,3 +225,21 @@ def test_the_folder_knows_of_a_cell_before_its_first_prompt_is_sent(cut_short, m
     begun.folder.set_aside(cell.name, cut_short=True)
     begun._load(cell, None, None, threading.Event())
     assert seen == [(0, [cell.name]), (1, [cell.name])]
+
+
+def test_questions_are_no_cost_of_a_later_start(tmp_path, monkeypatch):
+    """Ten minutes of them in the first repeat were expected of each later one: --budget ended the run."""
+    options = RunOptions("fixed-length", "vllm", launch="simulate", agreement=True, out=tmp_path)
+    run, clock, counted = Run.start(prepare(options), UI), [0.0], []
+
+    def lasting(seconds):
+        return lambda *_: clock.append(clock[-1] + seconds)
+
+    for name in ("_begin", "_probe", "_alone", "workloads_of"):
+        monkeypatch.setattr(run, name, lambda *_: set())
+    monkeypatch.setattr(run, "opened", lasting(30.0))
+    run.questions = SimpleNamespace(unasked=lambda _label: True, ask=lambda *_: bool(lasting(600.0)()))
+    monkeypatch.setattr("harness.run.execute.time", SimpleNamespace(monotonic=lambda: clock[-1]))
+    stopping = SimpleNamespace(progress="", count=lambda _lives, seconds, _cells: counted.append(seconds))
+    run._measure_lives(run.prepared.plan[:1], stopping)
+    assert (clock[-1], counted) == (630.0, [30.0])
