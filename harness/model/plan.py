@@ -89,6 +89,8 @@ class DryRun(Record, frozen=True, kw_only=True):
     expected_starts_s: Annotated[
         float | None, doc("Expected time of all engine starts and pauses; null where one is not known.")
     ]
+    questions: Annotated[int, doc("Questions to each engine, about the text of its answers; 0: none.")]
+    longest_questions_s: Annotated[float, doc("Longest time that an engine is asked these questions.")]
     missing: Annotated[tuple[MissingNeed, ...], doc("Needs of the backends that this machine lacks.")]
     refused: Annotated[
         tuple[str, ...],

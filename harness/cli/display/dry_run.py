@@ -65,6 +65,7 @@ class Description:
     @property
     def document(self) -> DryRun:
         prepared = self.prepared
+        questions, longest_questions_s = _questions(prepared)
         return DryRun(
             scenario=from_json(asdict(prepared.scenario), ScenarioTables),
             scenario_sha256=files.fingerprint(prepared.scenario),
@@ -81,6 +82,8 @@ class Description:
             looks=tuple(prepared.looks),
             expected_s=self.expected_s,
             expected_starts_s=self.starts_s,
+            questions=questions,
+            longest_questions_s=longest_questions_s,
             missing=tuple(MissingNeed(**asdict(lack)) for lack in self.missing),
             refused=self.refused,
             warnings=source_warnings(prepared.source),
@@ -113,7 +116,12 @@ class Description:
         yield from self._each_cell() if verbose else self._each_load()
         yield ""
         yield f"{self._amount}{', and ' if prepared.probe_sizes is None else '; '}{self._starts}"
-        yield from _questions(prepared)
+        questions, longest_s = _questions(prepared)
+        if questions:
+            yield (
+                f"then {questions} questions to each engine, one at a time and under load, for at most "
+                f"{duration(longest_s)}"
+            )
         if self.expected_s is None and prepared.probe_sizes is None:
             yield f"no time is known: {prepared.options.out} has no earlier run of all these cells"
         if self.to_install:
@@ -180,14 +188,12 @@ class Description:
         return f"{most}{counted(starts, 'engine start')}{took}"
 
 
-def _questions(prepared: Prepared) -> Iterator[str]:
-    """What is asked after the cells, by text: vectors and scores take seconds."""
-    if agreement_wanted(prepared) and APIS[prepared.scenario.request.api].gives == "text":
-        longest_s = 2 * (ACCURACY_LIMIT_S if prepared.options.accuracy else LIMIT_S)
-        yield (
-            f"then {len(questions_of(prepared.options))} questions to each engine, one at a time and under "
-            f"load, for at most {duration(longest_s)}"
-        )
+def _questions(prepared: Prepared) -> tuple[int, float]:
+    """How many each engine gets after its cells, and their longest time. Vectors and scores take seconds."""
+    if not agreement_wanted(prepared) or APIS[prepared.scenario.request.api].gives != "text":
+        return 0, 0.0
+    longest_s = 2 * (ACCURACY_LIMIT_S if prepared.options.accuracy else LIMIT_S)
+    return len(questions_of(prepared.options)), longest_s
 
 
 def _expected(cell: PlannedCell) -> str:

@@ -234,21 +234,25 @@ def test_a_scripted_server_needs_nothing_installed(here, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "asked"),
+    ("words", "asked", "keys"),
     [
-        ([], []),
+        ([], [], (0, 0)),
         (
             ["--agreement"],
             ["then 58 questions to each engine, one at a time and under load, for at most 10 min"],
+            (58, 600),
         ),
         (
             ["--accuracy", "300"],
             ["then 358 questions to each engine, one at a time and under load, for at most 60 min"],
+            (358, 3600),
         ),
     ],
 )
-def test_questions_after_the_cells_are_announced_with_the_longest_that_they_take(capsys, words, asked):
+def test_questions_after_the_cells_are_announced_with_the_longest_that_they_take(capsys, words, asked, keys):
     assert [line for line in planned(capsys, *words) if "questions" in line] == asked
+    plan = document(capsys, *words)
+    assert (plan["questions"], plan["longest_questions_s"]) == keys
 
 
 def test_rows_that_are_wider_than_the_terminal_go_on_below_their_beginning(capsys, monkeypatch):
