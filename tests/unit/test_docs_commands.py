@@ -104,9 +104,10 @@ def folder(tmp_path_factory):
     """What the pages take for there: traces, an earlier run, prompts, schemas, recordings, models."""
     folder = tmp_path_factory.mktemp("reader")
     write_mooncake(folder / "FILE", requests=20)
-    write_sessions(folder / "weka.jsonl", sessions=2)
+    write_sessions(folder / "weka.jsonl", sessions=16)
     shutil.copytree(ROOT / "results" / "published" / EARLIER, folder / "results" / EARLIER)
-    (folder / "mine.jsonl").write_text('{"prompt": "Why is the sky blue?"}\n')
+    prompts = (f'{{"prompt": "Why is the sky {colour}?"}}\n' for colour in ("blue", "red", "grey", "black"))
+    (folder / "mine.jsonl").write_text("".join(prompts))
     for name in ("FOLDER", "speech", "bge-small-en"):
         (folder / name).mkdir()
     (folder / "FOLDER" / "one.json").write_text('{"type": "object"}')
