@@ -111,10 +111,8 @@ def _pairs(claim: Claim, context: RunContext, load: LoadPoint) -> Iterator[Claim
         a, b = context.label(better), context.label(worse)
         if a is None or b is None:
             continue
-        measured, finding = (
-            context.gain(a, b, load, claim.measure),
-            context.finding(a, b, load, claim.measure),
-        )
+        measured = context.gain(a, b, load, claim.measure)
+        finding = context.finding(a, b, load, claim.measure)
         verdict, why = _judged((low, high), measured)
         if finding and _says_nothing(finding):
             measured, verdict, why = None, OPEN, f"{finding.verdict}: {finding.why}"

@@ -136,7 +136,10 @@ class Parsed:
             self._by_id.setdefault(call[0], call)
         if part.arguments:
             call[2] = part.arguments if slot in self._early else call[2] + part.arguments
-            (self._early.add if part.early else self._early.discard)(slot)
+            if part.early:
+                self._early.add(slot)
+            else:
+                self._early.discard(slot)
         return name + part.arguments
 
     def reported_tokens(self) -> int:

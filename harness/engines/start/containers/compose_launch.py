@@ -132,8 +132,11 @@ def start_container(
 
         with orphans.noted(label, keeper.pid, log, project), container:
             timeout_s = max(definition.server.startup_timeout_s, _fetch_s(definition, weights))
-            url, metrics_url, *_ = (*(f"http://{LOOPBACK}:{published}" for published in ports), "")
-            yield Started(container, url, weights, facts, timeout_s, began, metrics_url, waited_s)
+            here = f"http://{LOOPBACK}"
+            metrics_url = f"{here}:{ports[1]}" if ports[1:] else ""
+            yield Started(
+                container, f"{here}:{port}", weights, facts, timeout_s, began, metrics_url, waited_s
+            )
             if request.keep:
                 (folder / KEEP).touch()
 
