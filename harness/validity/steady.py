@@ -57,7 +57,7 @@ RULES = (
     Rule(
         code=IssueCode.NOT_STEADY,
         find=_not_steady,
-        measures=f"a drift or a step of latency or output speed ({page_address('metrics')})",
+        measures=f"a drift or a step of latency or output speed ({page_address('metrics', 'steadiness')})",
         limit=f"{100 * DRIFT_SHARE:g}% over the measured part",
         hint="ask for more requests; where an open loop only grows slower, the rate is more than is served",
         cause="work",
