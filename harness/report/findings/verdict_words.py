@@ -8,7 +8,6 @@ from harness.model.measures import measure, verdict_ways
 from harness.model.metric_table import root_of
 from harness.model.numbers import counted, percent
 from harness.report.findings.conclusion import speedup
-from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
 from harness.report.wording import listing, plain, short_names
 from harness.verdicts import capacity, knee
@@ -83,7 +82,6 @@ def lines(summary: Summary) -> Iterator[str]:
     for point in dict.fromkeys(entry.load for entry in summary.comparison):
         yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
     yield from unequal_lines(summary)
-    yield from pairing_lines(summary)
     yield from stopping_lines(summary)
 
 

@@ -2,6 +2,7 @@
 
 from harness.model import Levels
 from harness.report.findings.pairing import level_words, pairing_lines
+from harness.report.text.table import markdown, terminal
 from tests.factories.summaries import cell, summary
 
 RULES = {"confidence": 0.95, "alpha": 0.05, "min_runs": 3}
@@ -22,6 +23,13 @@ def test_cores_and_seats_are_named():
         "cores 0,1 and 2,3, swapped between starts"
     ]
     assert "loaded at the same moments" in lines("duet", *both)[0]
+
+
+def test_the_table_has_them_among_the_first_lines_only():
+    both = cell("a", start_number=0, cores=[0, 1]), cell("b", start_number=0, cores=[2, 3])
+    of_blocks = summary(*both, verdict_rules={**RULES, "pairing": "blocks"})
+    for text in (terminal(of_blocks, 110, False), markdown(of_blocks)):
+        assert text.count("pairing by blocks") == 1
 
 
 def test_of_running_servers_it_is_this_start():
