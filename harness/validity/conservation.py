@@ -41,7 +41,7 @@ RULES = (
     Rule(
         code=IssueCode.DOES_NOT_ADD_UP,
         find=_broken,
-        measures=f"each conservation law ({page_address('metrics', 'conservation-laws')}): the reason names it",
+        measures=f"each law ({page_address('metrics', 'conservation-laws')}): the reason names it",
         limit=f"its tolerance; INVALID beyond {BROKEN_TIMES:g} of them and {BROKEN_SHARE:.0%}",
         verdicts=("SUSPECT", "INVALID"),
         hint="measure the cell again; the reason says whether other clients may have used the engine",
