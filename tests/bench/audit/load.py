@@ -121,21 +121,18 @@ ROWS: tuple[Row, ...] = (
     Row(
         "the start of 8 slots, gap that grows with the number in flight",
         "TPOT 50.0, E2E 370 ms, 173 tok/s",
-        "of 19 requests: TPOT 45.9, E2E 343 ms, 181 tok/s, no mark",
         _start_spread,
     ),
     Row(
         "constant server, 1 to 32 in flight",
         "no mark",
-        "`ramp-kept` in 30 of 30 cells at 8 in flight",
         _constant,
     ),
-    Row("constant server, `bench URL`", "no mark", "`ramp-kept` at 4 and 8 in flight", _url),
+    Row("constant server, `bench URL`", "no mark", _url),
     *(
         Row(
             f"constant server, {name}, cpu profile",
             "no mark",
-            "`ramp-kept`, gpu profile of two",
             _scenario(name),
         )
         for name in _SCENARIOS
@@ -143,25 +140,21 @@ ROWS: tuple[Row, ...] = (
     Row(
         "`--rate 8`, 32 requests, five seeds, server of 10/s",
         "8.0 per s each",
-        "10.9, 9.0, 5.9, 10.8, 8.9 per s; TTFT p50 374, 177, 22, 404, 25 ms",
         _rate,
     ),
     Row(
         "drift of 4% a second",
         "a drift, `not-steady`",
-        "`ramp-kept`: 98 more warm-up requests",
         _course(Server(drift_per_s=0.04), "drift", "not-steady"),
     ),
     Row(
         "step of +40% after 9 s",
         "a step, `not-steady`",
-        "not tried",
         _course(Server(step=1.4, step_at_s=9), "step", "not-steady"),
     ),
     Row(
         "first 5 s 1.5 times slower",
         "a ramp, `ramp-kept`",
-        "not tried",
         _course(Server(gap_ms=7.5, step=1 / 1.5, step_at_s=5), "ramp", "ramp-kept"),
     ),
 )

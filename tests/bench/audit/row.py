@@ -19,5 +19,4 @@ class Row:
 
     name: str
     truth: str
-    before: str  # what was printed before the rule was mended, with how it was seen
     try_it: Callable[[Path], Seen]

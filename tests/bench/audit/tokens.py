@@ -226,49 +226,41 @@ ROWS: tuple[Row, ...] = (
     Row(
         "the whole answer is written at once",
         "TTFT = E2E = 440 ms; no gap is known",
-        "INVALID merged-events, the client blamed, measured twice again, exit 4 (f87e77a)",
         _at_once,
     ),
     Row(
         "written at once against streamed, equal E2E",
         "slower in TTFT, E2E the same, TPOT not known",
-        '"not enough runs" (f87e77a)',
         _at_once_slower,
     ),
     Row(
         "a limit on TPOT, server without streaming",
         "not known whether it is kept",
-        "attainment 1.0, goodput 17.3/s (f87e77a)",
         _tpot_limit(Behaviour(streams=False)),
     ),
     Row(
         "usage doubled",
         "20 tokens, 181 tok/s",
-        "unmarked (f87e77a)",
         _implausible(Behaviour(usage=doubled)),
     ),
     Row(
         "usage half of the text events",
         "20 tokens, 181 tok/s",
-        "half the rate, unmarked (f87e77a)",
         _implausible(Behaviour(usage=halved)),
     ),
     Row(
         "the total in place of the output tokens",
         "20 tokens, 181 tok/s",
-        "1,179 for 362 tok/s, unmarked (f87e77a)",
         _implausible(Behaviour(usage=total)),
     ),
     Row(
         "cached tokens above the prompt's",
         "the hit rate is not known",
-        "hit rate 300% (f87e77a)",
         _implausible(Behaviour(usage=cached_beyond_prompt)),
     ),
     Row(
         "half the text with the same usage",
         "equal speed in characters/s; less text",
-        '"slower" in TPOT 2.0 ×, E2E, tok/s (f87e77a)',
         _apart(
             Behaviour(),
             Behaviour(share=0.5, usage=doubled),
@@ -283,7 +275,6 @@ ROWS: tuple[Row, ...] = (
     Row(
         "48 of 50 tokens, equal speed",
         "no difference",
-        '"E2E b > a, 4.0%", lengths not mentioned (f87e77a)',
         _apart(
             Behaviour(),
             Behaviour(share=0.96),
@@ -295,7 +286,6 @@ ROWS: tuple[Row, ...] = (
     Row(
         "usage 4% higher for the same text",
         "no difference",
-        '"slower" 3.8 to 4.1% (f87e77a)',
         _apart(
             Behaviour(),
             Behaviour(usage=inflated),
@@ -311,38 +301,32 @@ ROWS: tuple[Row, ...] = (
     Row(
         "finish reason cancelled",
         "no answer is whole",
-        "48 ok (f87e77a)",
         _finish("cancelled", "aborted", "failed-requests"),
     ),
     Row(
         "finish reason content_filter",
         "no answer is whole",
-        "48 ok (f87e77a)",
         _finish("content_filter", "aborted", "failed-requests"),
     ),
     Row(
         "a finish reason that nobody knows",
         "not known whether the answers are whole",
-        "48 ok, unmarked (f87e77a)",
         _finish("paused", "ok", "finish-reason-unknown"),
     ),
-    Row("finish reason end_turn", "48 whole answers", "48 ok (f87e77a)", _finish("end_turn", "ok", "")),
+    Row("finish reason end_turn", "48 whole answers", _finish("end_turn", "ok", "")),
     Row(
         "one of two replicas 40% slower in decode",
         "TPOT 20 and 28 ms",
-        "unmarked, fairness 1.000 (f87e77a)",
         _replicas,
     ),
     Row(
         "saturated, and the in-flight cap holds requests back",
         "the server carries 4.5/s of 10/s",
-        "INVALID rate-missed, the client blamed, measured again (f87e77a)",
         _capped,
     ),
     Row(
         "--aa on a running server that keeps prompts",
         "TTFT 200 ms under both labels; 40 ms of a prompt that was seen",
-        "201 and 41 ms (f87e77a)",
         _caching,
     ),
 )
