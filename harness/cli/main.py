@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from harness.cli.display import streams
-from harness.cli.flags.parsers import ADDRESSED, COMMANDS, of_command, parser_with, suggested
+from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser, of_command, parser_with, suggested
 from harness.errors import BenchError, ExitCode, SpecError, refused
 
 _ADDRESS = re.compile(r"(?P<name>[\w.-]+=)?(\w+://|[\w.-]+:\d+([/+]|$)|localhost$)")
@@ -113,6 +113,9 @@ def _unrecognized(
         hint = _as_list(asked, unknown[0], given) or f"`{asked.prog} --help` shows what it takes"
         return SpecError(f"unexpected argument '{unknown[0]}'", hint=hint)
     name = flag.partition("=")[0]
+    if asked.prog.endswith(ADDRESSED) and name in _flags(command_parser("run")):
+        hint = f"`bench run` has it: bench run --scenario first-look --backends openai=URL {name} …"
+        return SpecError(f"unknown option '{name}'", hint=hint)
     return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked, action), asked.prog))
 
 

@@ -34,12 +34,14 @@ SUGGESTED = 5  # names in a hint: a longer list is not read
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Hint for a name that does not exist, with at most `SUGGESTED` others; None if there are none."""
     names = sorted(known)
-    begun = sorted((known_name for known_name in names if name and known_name.startswith(name)), key=len)
-    alike = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    alike += difflib.get_close_matches(name, names, n=SUGGESTED, cutoff=0.7)
+    name = name.lstrip("-")
+    bare = {flag.lstrip("-"): flag for flag in names}  # dashes would make all short flags alike
+    begun = sorted((known_name for known_name in bare if name and known_name.startswith(name)), key=len)
+    alike = difflib.get_close_matches(name, bare, n=1, cutoff=0.6)
+    alike += difflib.get_close_matches(name, bare, n=SUGGESTED, cutoff=0.7)
     # `ttft_s` is ttft_ms, although ttft_service_ms begins so.
-    slips = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
-    close = list(dict.fromkeys([*slips, *begun, *alike]))[:SUGGESTED]
+    slips = difflib.get_close_matches(name, bare, n=1, cutoff=0.9)
+    close = [bare[each] for each in dict.fromkeys([*slips, *begun, *alike])][:SUGGESTED]
     parts = [f"did you mean '{close[0]}'?"] if close else []
     if len(names) > SUGGESTED and close:
         parts += [f"or {', '.join(close[1:])}"] if close[1:] else []
