@@ -66,6 +66,7 @@ class EngineSession(Server):
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
         self._life, self._log = life, log
+        self.hung = ""  # the sentence on it, once a load found it so; also of a server that is not ours
         self._log_in_use: Log | None = None  # what was logged since it first answered
         self.replicas: tuple[Server, ...] = (self, *others)
         self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
@@ -125,12 +126,14 @@ class EngineSession(Server):
                 self.facts["served_name"] = _of_all(models or [name])
 
     def exited(self, *, suspected: bool = False) -> str | None:
-        """None while the engine lives, or when it is not ours; else one sentence.
+        """One sentence on its end, or on its hanging; None while it lives and answers.
+
+        Of one that is not ours only the hanging is known.
 
         One that is suspected, because it stopped answering, is given a moment to be seen dead.
         """
-        if self._life is None:
-            return None
+        if self.hung or self._life is None:
+            return self.hung or None
         deadline = time.monotonic() + (_DYING_S if suspected else 0)
         while (ended := self._life.exited()) is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -161,7 +164,8 @@ class EngineSession(Server):
     def failure(self, what: str, label: str) -> SetupError:
         """The error with the end of its log and the cause, where bench started it."""
         log = self._log_in_use or self._log
-        assert log is not None
+        if log is None:
+            return SetupError(what, where=label, hint="see the server's own log")
         return failure(what, label, log, self.definition.server.failures)
 
     def kv_tokens(self) -> int | None:

@@ -151,6 +151,7 @@ class LoadResult:
     records: Records
     client: "ClientStats"
     interrupted: bool = False
+    timeouts: int = 0  # in a row, for which the window was closed
     unsent: int = 0  # requests of the job never due because the window closed
 
 

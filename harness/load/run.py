@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from harness.apis import APIS
 from harness.host import scratch
 from harness.load.client_stats import client_stats
-from harness.load.job import LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
+from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
 from harness.load.sharding import choose_workers, split
 from harness.load.spill import merge
 from harness.load.transport import choose_transport
@@ -22,6 +22,8 @@ from harness.records.layout import Outcome, empty_requests
 _LISTEN_S = 0.1
 _STOP_GRACE_S = 10.0
 _LOST = "the load worker died"
+_LEAST_TIMEOUTS = 3
+_ROUNDS = 2  # of all slots
 
 
 def run_load(
@@ -32,7 +34,8 @@ def run_load(
 ) -> LoadResult:
     """Blocks until the window is closed and every request in it has ended.
 
-    `stop` ends the window early: what is in flight becomes CANCELLED and everything so far is returned.
+    `stop` ends the window early: what is in flight becomes CANCELLED and everything so far is returned. So
+    does a closed loop all of whose slots only time out: each further round would cost a whole time limit.
     Requests that never became due have no record; `unsent` counts them. `worker_pool`: a new one that runs
     the workers elsewhere; None: on this machine.
     """
@@ -49,7 +52,7 @@ def run_load(
                 worker_pool.listen(_LISTEN_S)
             unix = time.time_ns() - time.monotonic_ns()
             t0 = worker_pool.begin()
-            was_stopped = _follow(worker_pool, job, t0, progress, stop)
+            was_stopped, timeouts = _follow(worker_pool, job, t0, progress, stop)
             t0 = worker_pool.collect(t0)
         finally:
             worker_pool.close()
@@ -61,26 +64,47 @@ def run_load(
         t0_unix_ns=t0 + unix,
         records=records,
         client=client_stats(worker_pool.workers, transport, reason, records),
-        interrupted=was_stopped and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
+        interrupted=was_stopped
+        and not timeouts
+        and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
+        timeouts=timeouts,
         unsent=len(job.bodies) - len(records.requests),
     )
 
 
 def _follow(
     worker_pool: WorkerPool[Any], job: LoadJob, t0: int, progress: ProgressSink | None, stop: threading.Event
-) -> bool:
-    """Follows the workers until none runs; True if they were asked to stop before that."""
-    give_up = None
+) -> tuple[bool, int]:
+    """Follows the workers until none runs; whether they were asked to stop before that, and for how many
+    timeouts in a row.
+    """
+    give_up, timeouts = None, 0
     while worker_pool.running():
         worker_pool.listen(_LISTEN_S)
         if progress is not None and time.monotonic_ns() > t0:
             progress(_progress(worker_pool, job, t0))
-        if stop.is_set() and give_up is None:
+        timeouts = timeouts or _only_timeouts(worker_pool)
+        if (stop.is_set() or timeouts) and give_up is None:
             give_up = time.monotonic() + _STOP_GRACE_S
             worker_pool.stop()
         elif give_up is not None and time.monotonic() > give_up:
             break
-    return give_up is not None
+    return give_up is not None, timeouts
+
+
+def _only_timeouts(worker_pool: WorkerPool[Any]) -> int:
+    """The latest requests in a row that timed out, if each slot had two of them; else 0.
+
+    Always 0 in an open loop: its schedule ends it, whether answers come or not.
+    """
+    in_a_row = 0
+    for worker in worker_pool.running():
+        schedule = worker.share.job.schedule
+        timeouts = worker.pulse.timeouts if worker.pulse is not None else 0
+        if not isinstance(schedule, ClosedLoop) or timeouts < _ROUNDS * schedule.concurrency:
+            return 0
+        in_a_row += timeouts
+    return in_a_row if in_a_row >= _LEAST_TIMEOUTS else 0
 
 
 def _progress(worker_pool: WorkerPool[Any], job: LoadJob, t0: int) -> Progress:

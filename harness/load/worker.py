@@ -78,6 +78,7 @@ class Pulse:
     ttft_ns: tuple[int, ...]
     text_events: int
     items: int = 0
+    timeouts: int = 0  # in a row, up to the last request that ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Tally:
     def __init__(self, finalizer: Finalizer, spill: Spill, turns: TurnBodies | None = None) -> None:
         """`turns`: of chats, whose later turns carry the answers."""
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
+        self.timeouts = 0  # in a row
         self._finalizer, self._spill, self._turns = finalizer, spill, turns
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_sent = self._items_sent = 0
@@ -121,6 +123,10 @@ class Tally:
         self._spill.add(finalized)
         self.done += finalized.outcome in (Outcome.OK, Outcome.ABANDONED)
         self.failed += finalized.outcome not in (Outcome.OK, Outcome.ABANDONED, Outcome.CANCELLED)
+        if finalized.outcome is Outcome.TIMEOUT:
+            self.timeouts += 1
+        elif finalized.outcome is not Outcome.ABANDONED or finalized.ttft_ns != UNKNOWN:
+            self.timeouts = 0  # who hangs up before the first token says nothing of whether it would come
         self.clamped += finalized.clamped
         self.items += finalized.items
         stamps = finalized.generated_ns
@@ -149,7 +155,7 @@ class Tally:
         items, self._items_sent = self.items - self._items_sent, self.items
         ttfts = tuple(self._ttfts)
         self._ttfts.clear()
-        return Pulse(sent, self.done, self.failed, in_flight, ttfts, events, items)
+        return Pulse(sent, self.done, self.failed, in_flight, ttfts, events, items, self.timeouts)
 
 
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:

@@ -391,5 +391,6 @@ class CellFacts(Record, frozen=True, kw_only=True):
         Imported | None, doc("File of another tool that the cell is from; null: bench measured it.")
     ] = None
     engine_exited: Annotated[
-        str | None, doc("How the engine ended during the cell; null: it did not, or is not bench's.")
+        str | None,
+        doc("How the engine ended or hung during the cell; null: neither, or the end of one not bench's."),
     ]

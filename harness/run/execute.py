@@ -341,9 +341,9 @@ class Run(Lives):
             raise error
 
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
-        """Reports a dead engine: its cell is kept as INVALID, its later cells of this repeat are missing."""
+        """Reports an engine that died or hung: its cell is INVALID, later ones of this repeat are missing."""
         label = self.prepared.of(cell).label
-        text = f"the engine died during {cell.name}: {facts.engine_exited}"
+        text = f"the engine {'hung' if engine.hung else 'died'} during {cell.name}: {facts.engine_exited}"
         error = engine.failure(text, label)
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", error.hint, label))
         self.ui.note(f"error: {error}\nhint: {error.hint}")

@@ -315,7 +315,12 @@ def _parse_ref(entry: str) -> BackendRef:
     url = server_urls(rest[0], f"{where}=…") if rest else None
     if is_pinned and url:
         raise SpecError("a running server has one version", where=where, hint=f"use {name}={url}")
-    definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
+    try:
+        definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
+    except SpecError as error:
+        if url and name not in files.names("backends"):
+            error.hint = f"{error.hint}; or {name}=openai=URL gives any server a name of your own"
+        raise
     if variant == VARIANT or variant.endswith(".toml"):
         path = Path(variant) if variant != VARIANT else tuned_path(definition.name)
         return replace(tuned_ref(definition, path), url=url, version=version or None)

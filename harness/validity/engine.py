@@ -81,8 +81,8 @@ RULES = (
     Rule(
         code=IssueCode.ENGINE_DIED,
         find=_died,
-        measures="the engine's process or container",
-        limit="alive to the end",
+        measures="whether the engine's process or container lives, and whether it answers a closed loop",
+        limit="alive and answering to the end",
         verdicts=("INVALID",),
         hint="see the engine log",
         cause="engine",

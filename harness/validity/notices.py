@@ -28,7 +28,7 @@ NOT_MEASURED = Notice(
     "see the log of its start, or that of the running server",
 )
 ENGINE_DIED = Notice(
-    IssueCode.ENGINE_DIED, "an engine died during a cell: its other cells of this repeat are missing"
+    IssueCode.ENGINE_DIED, "an engine died or hung during a cell: its other cells of this repeat are missing"
 )
 MEASURED_AGAIN = Notice(
     IssueCode.MEASURED_AGAIN,

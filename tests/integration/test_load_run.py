@@ -316,6 +316,32 @@ def test_failures_do_not_stop_the_window() -> None:
     assert np.all(result.records.requests["end_ns"] > 0)
 
 
+@pytest.mark.parametrize(("users", "workers", "hung"), [(1, 1, 3), (4, 1, 8), (4, 2, 8)])
+def test_a_closed_loop_that_only_times_out_ends_after_two_rounds(users: int, workers: int, hung: int) -> None:
+    def script(peer: Peer) -> None:
+        if int(peer.body[5:-1]) >= 10:
+            peer.say(HEAD)  # as an engine whose scheduler hangs behind its HTTP server
+            time.sleep(9.0)
+        answer(peer)
+
+    with serve(script) as server:
+        result = run_load(job(server, 90, ClosedLoop(users), request_timeout_s=0.3, workers=workers))
+    ends = [Outcome(outcome) for outcome in outcomes(result)]
+    assert ends[:10] == [Outcome.OK] * 10
+    assert ends.count(Outcome.TIMEOUT) in range(hung, hung + users + 1)
+    assert ends.count(Outcome.CANCELLED) <= users
+    assert hung <= result.timeouts <= ends.count(Outcome.TIMEOUT)
+    assert not result.interrupted
+    assert result.unsent == 90 - len(ends) > 0
+
+
+def test_an_open_loop_goes_on_when_its_requests_time_out() -> None:
+    with serve(lambda peer: time.sleep(9.0)) as server:
+        result = run_load(job(server, 20, OpenLoop(every(50, 20)), request_timeout_s=0.2))
+    assert outcomes(result) == [Outcome.TIMEOUT] * 20
+    assert (result.timeouts, result.unsent) == (0, 0)
+
+
 def test_an_early_error_answer_to_a_large_upload_is_read() -> None:
     def script(peer: Peer) -> None:
         answer(peer)

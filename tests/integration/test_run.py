@@ -282,6 +282,18 @@ def test_a_server_without_metrics_that_takes_a_while_to_be_gone_died_in_its_cell
     assert "hint: it ran out of memory: " in done.stderr
 
 
+def test_a_server_that_hangs_ends_its_cell_and_has_no_more_in_this_repeat(here):
+    define("hung", "--fault", "stall:at=6:times=1000000")
+    flags = (*ONCE, *SMALL, "--requests", "40", "--concurrency", "1,2", "--set", "request.timeout_s=1")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "hung", *flags, code=4)
+    why = "3 requests in a row had no answer within 1 s"
+    assert f"the engine hung during 000-hung-c1-r0: {why}" in done.stderr
+    (cell,) = summary()["cells"]
+    found = {reason["code"]: reason["measured"] for reason in cell["validity"]["reasons"]}
+    assert found["engine-died"] == why
+    assert cell["requests"]["unsent"] > 25
+
+
 def test_a_server_that_dies_before_its_first_window_says_so_with_its_log(here):
     define("mortal", "--fault", "die:at=1")  # number 0 is the greeting; the next one fills its cache
     flags = (*ONCE, *FEW, "--set", "cache.state=primed")

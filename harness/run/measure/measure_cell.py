@@ -181,6 +181,9 @@ def measure(
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
+    if result.timeouts:
+        limit_s = prepared.scenario.request.timeout_s
+        engine.hung = f"{result.timeouts} requests in a row had no answer within {limit_s:g} s"
     exited = engine.exited(suspected=silent or bool(known(result.client.socket_errors)))
     during = telemetry.between(0, ended_ns - result.t0_monotonic_ns)
     counts = [

@@ -111,6 +111,14 @@ def test_what_fails_on_an_engine_that_lives_on_names_its_log(monkeypatch, tmp_pa
         assert caught.value.hint == hint
 
 
+def test_an_engine_that_a_load_found_hung_counts_as_ended_also_where_it_is_not_ours():
+    running = EngineSession(load_backend("vllm"), "http://h:1", "")
+    assert running.exited() is None
+    running.hung = "3 requests in a row had no answer within 9 s"
+    assert running.exited() == running.hung
+    assert running.failure("hung", "vllm").hint == "see the server's own log"
+
+
 def test_what_an_engine_survived_at_its_start_is_no_cause_of_its_end(tmp_path):
     """The end said that its environment lacks something: a module that it went on without."""
     log = Log(tmp_path / "engine.log")

@@ -73,6 +73,23 @@ def test_what_an_interruption_cancels_has_not_failed(tmp_path: Path) -> None:
     assert (tally.done, tally.failed) == (0, 1)
 
 
+def test_timeouts_in_a_row_end_with_any_answer_and_not_with_a_user_who_hung_up_before_one(
+    tmp_path: Path,
+) -> None:
+    spill = Spill(tmp_path)
+    tally = Tally(_finalizer(), spill)
+    in_a_row = []
+    for seq, failure in enumerate(
+        (Outcome.TIMEOUT, Outcome.ABANDONED, Outcome.TIMEOUT, Outcome.HTTP_ERROR, Outcome.TIMEOUT)
+    ):
+        tally.finalize(Exchange(seq, 0, seq, sent=5, end=7, failure=failure))
+        in_a_row.append(tally.pulse(seq + 1, 0).timeouts)
+    tally.finalize(replace(_exchange(5), failure=Outcome.ABANDONED))
+    in_a_row.append(tally.pulse(6, 0).timeouts)
+    spill.close()
+    assert in_a_row == [1, 1, 2, 0, 1, 0]
+
+
 def test_an_answer_that_no_later_turn_can_carry_ends_its_chat_alone(tmp_path: Path) -> None:
     tried: list[str] = []
 
