@@ -27,7 +27,6 @@ from harness.model import (
 )
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
-from harness.verdicts.capacity import capacity
 from harness.verdicts.gate import Place, nothing_compared, tail_metric
 from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
@@ -41,9 +40,12 @@ from harness.verdicts.run_values import Samples, Series, labels, loads, series
 class Run:
     name: str  # unique among those compared
     manifest: Manifest
-    cells: Sequence[CellResult]  # of its summary.json
+    summary: Summary
     samples: Mapping[str, Samples]  # by the name of the cell; empty where the records were not copied along
-    summary: Summary | None = None  # whole, of a run that was opened to be drawn
+
+    @property
+    def cells(self) -> tuple[CellResult, ...]:
+        return self.summary.cells
 
     @property
     def labels(self) -> list[str]:
@@ -147,9 +149,7 @@ def _about(run: Run) -> ComparedRun:
         state=manifest.state,
         simulated=any(cell.simulated for cell in run.cells),
         imported=tuple(dict.fromkeys(cell.imported.words for cell in run.cells if cell.imported)),
-        capacity=capacity(run.cells, manifest.repeats, interrupted=manifest.state == "interrupted")
-        if manifest.find_capacity
-        else (),
+        capacity=run.summary.capacity or (),
     )
 
 
@@ -233,10 +233,7 @@ class _Pair:
         return "; ".join(filter(None, (self.refused, unlike))) or None
 
     def accuracy(self, pairs: int) -> Iterator[ComparedAccuracy]:
-        now, before = (
-            (member.run.summary.agreement if member.run.summary else None, member.label)
-            for member in (self.new, self.old)
-        )
+        now, before = ((member.run.summary.agreement, member.label) for member in (self.new, self.old))
         new, old = (ComparedLabel(run=member.run.name, label=member.label) for member in (self.new, self.old))
         return accuracy.compared(new, old, now, before, pairs)
 

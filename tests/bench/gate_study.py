@@ -25,6 +25,7 @@ from tests.bench.command import options
 from tests.bench.gate_wire import outcome, wire
 from tests.factories.recorded import summarise_cell
 from tests.factories.runs import MS, Engine, Shape, cell_facts, make_records, manifest_of
+from tests.factories.summaries import summary
 
 ENGINES, REQUESTS = (Engine("engine"),), 100
 LOAD = {"kind": "concurrency", "value": 4}
@@ -96,7 +97,7 @@ class Study:
             cells.append(summarise_cell(records, facts, None))
             pooled[facts.cell] = samples(RequestView(by_arrival(records)))
         manifest = from_json(manifest_of(name, shape, [cell.cell for cell in cells]), Manifest)
-        return Run(name, manifest, cells, pooled)
+        return Run(name, manifest, summary(*cells), pooled)
 
 
 def _worsen(records: Records, case: Case, random: np.random.Generator) -> None:

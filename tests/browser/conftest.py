@@ -66,4 +66,4 @@ def _run(root, day):
     summary = folder.read_summary()
     manifest = changed(folder.read_manifest(), created_utc=f"2026-11-{day:02d}T05:17:44Z", run=f"run-{day}")
     summary = changed(summary, run=manifest.run)
-    return Run(manifest.run, manifest, summary.cells, folder_samples(folder), summary)
+    return Run(manifest.run, manifest, summary, folder_samples(folder))

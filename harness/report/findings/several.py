@@ -77,7 +77,7 @@ def _reason(document: RunComparison) -> str:
 def _merged(runs: Sequence[Run], pairs: Sequence[ComparedPair], names: dict[str, str]) -> Summary:
     """The cells of these pairs, each backend with the name of its run."""
     members = dict.fromkeys((side.run, side.label) for pair in pairs for side in (pair.b, pair.a))
-    wholes = {run.name: run.summary for run in runs if run.summary is not None}
+    wholes = {run.name: run.summary for run in runs}
     cells: list[CellResult] = []
     estimates: list[Estimate] = []
     for name, label in members:

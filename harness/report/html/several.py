@@ -37,7 +37,7 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     drawn = [replace(chart, paper=False) for chart in charts(found.whole, {})]  # no pictures lie next to it
     source = Source(found.whole, None, {}, drawn, (), {}, {}, ())
     title = f"{found.whole.scenario}: {counted(len(runs), 'run')} compared"
-    history = series([entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)])
+    history = series([entry for run in runs for entry in entries(run.manifest, run.summary)])
     content = tag(
         "main",
         _answer(source, runs, found, document, history),
@@ -175,7 +175,7 @@ def _left_out(runs: Sequence[Run], found: Several, document: RunComparison) -> I
     """Refused pairs with the reason, what a later run lacks, and what the course over time leaves out."""
     lines = [f"{pair_words(pair)}: refused, {plain(why_refused(pair))}" for pair in found.refused]
     lines += missing_lines(document)
-    lines += [plain(why, 400) for run in runs if run.summary for why in not_kept(run.summary)]
+    lines += [plain(why, 400) for run in runs for why in not_kept(run.summary)]
     if lines:
         yield tag("div", tag("h3", "Not compared"), items(lines), class_="small")
 

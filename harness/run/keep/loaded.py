@@ -99,7 +99,7 @@ def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
                 if run.verified:
                     raise
                 samples = {}
-        opened.append(Run(name, run.manifest, run.summary.cells, samples, run.summary))
+        opened.append(Run(name, run.manifest, run.summary, samples))
     _refuse_itself(opened)
     return opened
 

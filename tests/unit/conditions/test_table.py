@@ -17,6 +17,7 @@ from harness.spec.backend_refs import apply_variant, load_backend
 from harness.verdicts import Rules, compare
 from harness.verdicts.baseline import Run, compare_runs
 from tests.factories import documents
+from tests.factories.summaries import summary
 from tests.unit.verdicts.test_pairs import cells
 
 ENGINES = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
@@ -91,6 +92,10 @@ def measured(label, **about):
     return tuple(cells(label, 100, repeats=1, **about))
 
 
+def stored(name, known, found):
+    return Run(name, known, summary(*found), {})
+
+
 def between_runs(key, kind, name, values):
     """The pair of a comparison of two runs of one engine, and what is printed of it."""
     runs = []
@@ -99,7 +104,7 @@ def between_runs(key, kind, name, values):
         if value is not None:
             placed(made, "vllm", kind, name, value)
         known = typed(made)
-        runs.append(Run(run, known, with_manifest(measured("vllm", track="bf16"), known), {}))
+        runs.append(stored(run, known, with_manifest(measured("vllm", track="bf16"), known)))
     document = compare_runs(runs)
     return document.pairs[0], baseline.terminal(document, 200, color=False)
 
@@ -223,7 +228,7 @@ def memory(kind, name, value):
 )  # fmt: skip
 def test_memory_has_its_unit_and_is_compared_in_one(first, second, words):
     both = [memory(*first), memory(*second)]
-    runs = [Run(name, known, cells("vllm", 100), {}) for name, known in zip("ab", both, strict=True)]
+    runs = [stored(name, known, cells("vllm", 100)) for name, known in zip("ab", both, strict=True)]
     found = [one for one in compare_runs(runs).pairs[0].differences if one.what == "memory of the KV cache"]
     assert [f"{one.baseline} | {one.new}" for one in found] == ([words] if words else [])
     assert not any("kv_cache_gib: 2" in one.text for one in compare_runs(runs).pairs[0].differences)
@@ -257,7 +262,7 @@ PART = {"seconds": 10, "start": 1, "end": 2.5}
 def test_another_load_is_refused_though_its_requests_are_the_same(first, second, words):
     point = {"kind": "concurrency", "value": 4}
     base, new = (
-        Run(name, typed(manifest("vllm")), cells("vllm", 100, load=point | load), {})
+        stored(name, typed(manifest("vllm")), cells("vllm", 100, load=point | load))
         for name, load in (("base", first), ("new", second))
     )
     (pair,) = compare_runs([base, new]).pairs
@@ -275,7 +280,7 @@ def test_goodput_by_other_limits_is_not_compared():
     goodput = {"primary": "ttft_ms.p50", "metrics": ["goodput_requests_per_s"]}
     made = manifest("vllm")
     made["scenario"]["verdict"] = goodput
-    runs = [Run(str(limit), typed(made), of(limit), {}) for limit in (500, 800)]
+    runs = [stored(str(limit), typed(made), of(limit)) for limit in (500, 800)]
     found = {one.metric: one for one in compare_runs(runs).pairs[0].findings}
     assert found["ttft_ms.p50"].verdict == "same"
     assert found["goodput_requests_per_s"].verdict == "not comparable"
@@ -285,7 +290,7 @@ def test_goodput_by_other_limits_is_not_compared():
 
 def test_what_only_cells_know_is_told_between_two_runs():
     runs = [
-        Run(api, typed(manifest("vllm")), cells("vllm", 100, conditions={"api": api}), {})
+        stored(api, typed(manifest("vllm")), cells("vllm", 100, conditions={"api": api}))
         for api in ("chat", "completions")
     ]
     (pair,) = compare_runs(runs).pairs
@@ -328,7 +333,7 @@ def test_of_a_row_with_several_sources_each_change_is_told():
         placed(made, "vllm", FLAG, "--speculative-num-draft-tokens", second)
         placed(made, "vllm", VALUE, "threads", first)
         placed(made, "vllm", FLAG, "--threads", first)
-        runs.append(Run(name, typed(made), cells("vllm", 100), {}))
+        runs.append(stored(name, typed(made), cells("vllm", 100)))
     (pair,) = compare_runs(runs).pairs
     assert {one.what: (one.baseline, one.new) for one in pair.differences} == {
         "CPU threads": ("1", "3"),
@@ -351,7 +356,7 @@ def test_what_nobody_classified_is_told():
         for name, value in (("base", "1"), ("new", "2")):
             made = manifest("vllm")
             placed(made, "vllm", kind, what.split()[1], value)
-            runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
+            runs.append(stored(name, typed(made), with_manifest(cells("vllm", 100), typed(made))))
         assert f"differs: {what}: 1 | 2" in baseline.terminal(compare_runs(runs), 200, color=False)
 
 
@@ -362,7 +367,7 @@ def test_a_change_that_another_source_hides_is_told_all_the_same():
         made = manifest("vllm")
         placed(made, "vllm", INFO, "vllm_config.scheduler_config.max_num_seqs", "8")
         placed(made, "vllm", FLAG, "--max-num-seqs", size)
-        runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
+        runs.append(stored(name, typed(made), with_manifest(cells("vllm", 100), typed(made))))
     text = baseline.terminal(compare_runs(runs), 200, color=False)
     assert "differs: flag --max-num-seqs: 8 | 16" in text
     assert "sequences at once" not in text
@@ -374,8 +379,8 @@ def test_a_run_that_was_stored_before_the_engine_was_described_is_compared():
     new = manifest("vllm")
     placed(new, "vllm", VALUE, "threads", 2)
     runs = [
-        Run("base", typed(old), cells("vllm", 100), {}),
-        Run("new", typed(new), with_manifest(cells("vllm", 100), typed(new)), {}),
+        stored("base", typed(old), cells("vllm", 100)),
+        stored("new", typed(new), with_manifest(cells("vllm", 100), typed(new))),
     ]
     (pair,) = compare_runs(runs).pairs
     assert pair.differences == ()
@@ -500,7 +505,7 @@ def test_where_bench_keeps_a_file_of_an_engine_is_no_difference(option):
     def started(folder):
         made = manifest("vllm")
         made["backends"]["vllm"]["engine"]["command"] = ["serve", option, form % folder]
-        return Run(folder, typed(made), cells("vllm", 100), {})
+        return stored(folder, typed(made), cells("vllm", 100))
 
     folders = ["/tmp/bench-scratch-engine-ab12", "/var/tmp/bench-engine-cd34"]
     folders += ["/bench"] * (option != "--dir")
@@ -523,7 +528,7 @@ def test_an_option_that_differs_is_shown_by_its_own_name(option, name, old, new,
         made = manifest("vllm")
         given = [f"{option}={value}"] if joined else [option, value]
         made["backends"]["vllm"]["engine"]["command"] = ["serve", "--enforce-eager", *given]
-        return Run(value, typed(made), cells("vllm", 100), {})
+        return stored(value, typed(made), cells("vllm", 100))
 
     (pair,) = compare_runs([with_option(old), with_option(new)]).pairs
     assert [one.what for one in pair.differences] == [name]

@@ -66,7 +66,8 @@ def manifest(**changes):
 
 
 def run(name, *measured, **changes):
-    return Run(name, manifest(**changes), [made for group in measured for made in group], {})
+    found = [made for group in measured for made in group]
+    return Run(name, manifest(**changes), summary(*found, run=name), {})
 
 
 BASE = run("base", cells("vllm", 100), cells("tgi", 150))
@@ -296,7 +297,7 @@ def test_reasons_name_the_sides_as_a_reader_calls_them():
     old, new, other = drifting("a", "vllm"), drifting("b", "vllm"), drifting("c", "vllm@x")
     assert why(old, new) == f"{counts}; the new one: {out}; the baseline: {out}"
     assert why(old, other) == f"{counts}; vllm@x: {out}; vllm: {out}"
-    within = replace(old, cells=[*old.cells, *other.cells])
+    within = replace(old, summary=summary(*old.cells, *other.cells))
     assert why(within).startswith("2 and 2 runs, 3 are needed; vllm@x: 1 of 3 runs left out")
 
 

@@ -20,7 +20,7 @@ from tests.unit.verdicts.test_pairs import cells
 
 def run(name, *measured, created="2026-11-20T08:00:00+00:00", **changes):
     found = [made for group in measured for made in group]
-    return Run(name, manifest(created_utc=created, **changes), found, {}, summary(*found, run=name))
+    return Run(name, manifest(created_utc=created, **changes), summary(*found, run=name), {})
 
 
 def made(*runs):
@@ -134,4 +134,4 @@ def test_the_knee_of_each_run_lies_on_its_own_curve():
 
 def replace_cells(whole, label):
     kept = [cell for cell in whole.cells if cell.label == label]
-    return Run(whole.name, whole.manifest, kept, {}, structs.replace(whole.summary, cells=tuple(kept)))
+    return replace(whole, summary=structs.replace(whole.summary, cells=tuple(kept)))
