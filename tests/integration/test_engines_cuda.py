@@ -106,7 +106,12 @@ def test_the_wait_for_a_free_gpu_is_no_part_of_the_start(tmp_path, nvml, monkeyp
     now = SimpleNamespace(monotonic=lambda: time.monotonic() + clock.ahead_s)
     for module in (process_launch, session):
         monkeypatch.setattr(module, "time", now)
-    monkeypatch.setattr(process_launch.gpus, "await_free", lambda *_: setattr(clock, "ahead_s", 1000.0))
+
+    def waits(*_):
+        clock.ahead_s = 1000.0
+        return None, clock.ahead_s
+
+    monkeypatch.setattr(process_launch.gpus, "await_free", waits)
     with opened(tmp_path, on_cuda(tmp_path), device="cuda", gpus=("1",)) as engine:
         phases = engine.facts["start"].values()
     assert all(phase_s < clock.ahead_s for phase_s in phases)

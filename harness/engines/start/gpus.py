@@ -56,26 +56,26 @@ def environment(gpus: Sequence[str]) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
-def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
-    """Waits until no process computes on them. Returns None, or why that could not be seen.
+def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> tuple[str | None, float]:
+    """Waits until no process computes on them. Returns None, or why that could not be seen, and the seconds
+    it waited.
 
     Raises SetupError naming the processes when they are still there after `wait_s` seconds, or those that the
     driver takes to release memory.
     """
-    deadline = time.monotonic() + max(wait_s, RELEASE_S)
+    began_s = time.monotonic()
+    deadline = began_s + max(wait_s, RELEASE_S)
     reported_s = 0.0
-    while True:
-        uses = gpu_uses(gpus)
+    while gpus and (uses := gpu_uses(gpus)):
         if isinstance(uses, str):
-            return f"whether another process uses the GPU was not seen: {uses}"
-        if not uses:
-            return None
+            return f"whether another process uses the GPU was not seen: {uses}", time.monotonic() - began_s
         if time.monotonic() >= deadline:
             raise in_use(gpus, uses)
         if time.monotonic() - reported_s >= 5 * _POLL_S:
             reported_s = time.monotonic()
             say(f"waiting for a free GPU, {deadline - reported_s:.0f} s more: {'; '.join(map(str, uses))}")
         time.sleep(_POLL_S)
+    return None, time.monotonic() - began_s
 
 
 def in_use(gpus: Sequence[str], uses: Sequence[Use]) -> SetupError:

@@ -37,9 +37,7 @@ def start_process(
     weights = weights_for(env)
     adapters = drawn_adapters(definition, weights, env, say)
     chosen = gpus.chosen_gpus(gpus.gpus_needed(definition), request.gpus) if on_cuda else []
-    provided = time.monotonic()
-    unseen = gpus.await_free(chosen, request.gpu_wait_s, say) if chosen else None
-    waited_s = time.monotonic() - provided
+    unseen, waited_s = gpus.await_free(chosen, request.gpu_wait_s, say)
     with scratch.folder("engine") as room:
         command = build_command(
             definition,

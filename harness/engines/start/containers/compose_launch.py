@@ -64,10 +64,9 @@ def start_container(
     image = ensure_image(daemon, definition, device, say)
     weights = weights_for(None)
     gpus = _gpus(definition, device, request.gpus)
-    provided = time.monotonic()
-    if device == "cuda" and gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
+    unseen, waited_s = await_free(gpus if device == "cuda" else (), request.gpu_wait_s, say)
+    if unseen:
         remarks.append(unseen)
-    waited_s = time.monotonic() - provided
     ports = [port, *(free_port(LOOPBACK, other_than=port) for _ in ports_of(definition)[1:])]
     project = _project(definition.name)
     with scratch.folder("engine") as folder:

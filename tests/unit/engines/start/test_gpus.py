@@ -55,7 +55,7 @@ def clock(monkeypatch):
 
 
 def test_a_free_gpu_is_waited_for_not_at_all(nvml, clock):
-    assert gpus.await_free(["0", "GPU-abc"], 0, print) is None
+    assert gpus.await_free(["0", "GPU-abc"], 0, print) == (None, 0)
     assert clock.now == [0.0]
 
 
@@ -68,7 +68,7 @@ def test_the_driver_is_given_time_to_release_memory(nvml, clock):
 
     clock.each = leaves
     said = []
-    assert gpus.await_free(["0"], 0, said.append) is None
+    assert gpus.await_free(["0"], 0, said.append) == (None, clock.now[0])
     assert clock.now[0] < gpus.RELEASE_S
     assert said[0].startswith("waiting for a free GPU")
 
@@ -86,13 +86,14 @@ def test_a_taken_gpu_is_refused_with_its_owner(nvml, clock, wait_s, until_s):
 
 
 def test_what_cannot_be_seen_is_said(nvml, clock):
-    assert "Invalid Argument" in gpus.await_free(["7"], 0, print)
+    assert "Invalid Argument" in gpus.await_free(["7"], 0, print)[0]
 
     def broken():
         raise NVMLError("Driver Not Loaded")
 
     nvml.nvmlInit = broken
-    assert "Driver Not Loaded" in gpus.await_free(["0"], 0, print)
+    assert "Driver Not Loaded" in gpus.await_free(["0"], 0, print)[0]
+    assert gpus.await_free([], 0, print) == (None, 0)
 
 
 def test_as_many_as_the_engine_is_spread_over(monkeypatch):
