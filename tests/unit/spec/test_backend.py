@@ -323,3 +323,10 @@ def test_an_engine_that_takes_a_pattern_is_given_choices_too(name):
     for api in dialect.api_names:
         structured = with_api(dialect, api).structured
         assert not structured.regex or structured.choice
+
+
+@pytest.mark.parametrize("name", ["aphrodite", "lmdeploy", "ray-vllm", "vllm"])
+def test_an_engine_that_refuses_tools_without_a_parser_is_started_with_one(name):
+    engine = load_backend(name).engine
+    assert "{tool_parser}" in " ".join((*engine.args, *engine.files.values()))
+    assert engine.values["tool_parser"]
