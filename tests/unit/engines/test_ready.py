@@ -4,6 +4,7 @@ import pytest
 
 from harness.engines.provide.logged import Log
 from harness.engines.start.ready import failure
+from harness.spec.backend_refs import load_backend
 
 # As vLLM 0.26 logged it on a GPU.
 LOG = """\
@@ -112,6 +113,38 @@ def test_one_exception_is_shown_where_later_lines_have_pushed_it_out_of_sight(tm
 )
 def test_a_driver_or_a_processor_that_does_not_fit_is_no_lack_of_docker(tmp_path, line, hint):
     assert failure("ended", "vllm", written(tmp_path, line)).hint.startswith(hint)
+
+
+# As vLLM 0.32 said it on a CPU, and as the 0.5.23 wheel of SGLang says it, each before its parent's line.
+KV_ON_CPU = (
+    "ValueError: Available memory on node 0 (18.76/23.54 GiB) on kv cache allocation is less than "
+    "requested memory for kv (300.0 GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE, "
+    "or reduce CPU memory used by other processes."
+)
+WEIGHTS = (
+    "ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.5. "
+    "Raise --mem-fraction-static above 0.612 (minimum viable = 1 - available/pre = 0.6114)."
+)
+HYBRID = (
+    "RuntimeError: Not enough GPU memory for hybrid (mamba/linear-attention) state cache. "
+    "Try: (1) reduce --max-running-requests, (2) increase --mem-fraction-static"
+)
+CHILD = "\nReceived sigquit from a child process. It usually means the child failed."
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("vllm", KV_ON_CPU, "on a CPU the KV cache must fit into free memory"),
+        ("ray-vllm", KV_ON_CPU, "on a CPU the KV cache must fit into free memory"),
+        ("sglang", WEIGHTS + CHILD, "the model or its KV cache does not fit"),
+        ("sglang", HYBRID + CHILD, "the model or its KV cache does not fit"),
+        ("sglang", "RuntimeError: no kernel" + CHILD, "its scheduler process died"),
+    ],
+)
+def test_a_lack_of_memory_is_known_by_the_newest_words_of_an_engine(tmp_path, name, text, hint):
+    known = load_backend(name).server.failures
+    assert failure("ended", name, written(tmp_path, text), known).hint.startswith(hint)
 
 
 @pytest.mark.parametrize(
