@@ -3,10 +3,16 @@
 A few cases each; `make chaos` draws 100,000.
 """
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.bench.chaos.places import PLACES
 from tests.factories.shapes import SUBJECTS, Folders, judge
+from tests.integration.h2_cases import CASES, FLOODS
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +33,10 @@ def test_a_parser_takes_it_or_refuses_it_in_one_line(subject, folders):
         judge(subject, folders, case)
 
     check()
+
+
+def test_the_page_on_reliability_has_each_parser_each_place_and_every_hostile_server():
+    text = PAGE.read_text(encoding="utf-8")
+    rows = {line.split(" | ")[0].removeprefix("| ") for line in text.splitlines()}
+    assert {one.name for one in (*SUBJECTS, *PLACES)} - rows == set()
+    assert f"\n{len(CASES) + len(FLOODS)} servers that mean harm" in text
