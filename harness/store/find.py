@@ -65,6 +65,9 @@ def _checked(path: Path) -> RunFolder:
         raise SpecError("is a part of a run, not its folder", where=str(path), hint=_of_run(around))
     folder = RunFolder(path)
     folder.files.check()
+    if not paths.entry(path / "manifest.json") and any(map(paths.entry, path.glob("*/manifest.json"))):
+        hint = f"name one of them: `bench list runs --out {path}`"
+        raise SpecError("holds runs, and is none itself", where=str(path), hint=hint)
     return folder
 
 

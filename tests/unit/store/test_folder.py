@@ -285,6 +285,13 @@ def test_what_is_a_part_of_a_run_names_the_folder_of_the_run(folder, tmp_path, m
     assert open_run(str(folder.path), tmp_path) == folder
 
 
+def test_a_folder_of_runs_is_none(folder, tmp_path):
+    (folder.path / "manifest.json").touch()
+    with pytest.raises(SpecError, match="holds runs, and is none itself") as caught:
+        open_run(str(folder.path.parent), tmp_path)
+    assert caught.value.hint == f"name one of them: `bench list runs --out {folder.path.parent}`"
+
+
 def test_folders_that_are_not_runs(tmp_path, folder):
     with pytest.raises(SpecError, match=r"has no manifest\.json"):
         RunFolder(tmp_path).read_json("manifest.json")
