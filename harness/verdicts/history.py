@@ -316,7 +316,11 @@ def drifts(courses: Iterable[Series], floor: float = SESSION_FLOOR) -> list[Drif
 def stretches(series: Series) -> list[Stretch]:
     """Levels of a series in order. None has fewer than LEAST_NIGHTS runs."""
     sign = _sign(series)
-    return [Stretch(level.start, level.stop, math.exp(sign * level.mean)) for level in _levels(series)]
+    return [
+        Stretch(level.start, level.stop, math.exp(sign * level.mean))
+        for level in _levels(series)
+        if level.stop - level.start >= LEAST_NIGHTS
+    ]
 
 
 def changes(series: Series) -> list[Change]:

@@ -47,6 +47,11 @@ def test_one_run_is_no_course():
     assert courses([of([100.0])], {METRIC}) is None
 
 
+@pytest.mark.parametrize(("values", "drawn"), [([100.0, 110.0], 0), ([100.0, 110.0, 104.0], 1)])
+def test_two_runs_have_no_level(values, drawn):
+    assert [line.role for line in course(of(values)).lines].count("ideal") == drawn
+
+
 def test_levels_and_the_change_between_them_are_drawn():
     values = [100.0, 100.5, 99.5, 100.2, 130.0, 130.4, 129.8]
     assert [(level.start, level.stop) for level in stretches(of(values))] == [(0, 4), (4, 7)]
