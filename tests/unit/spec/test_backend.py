@@ -330,3 +330,18 @@ def test_an_engine_that_refuses_tools_without_a_parser_is_started_with_one(name)
     engine = load_backend(name).engine
     assert "{tool_parser}" in " ".join((*engine.args, *engine.files.values()))
     assert engine.values["tool_parser"]
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("aphrodite", ["DO_NOT_TRACK"]),
+        ("modular-max", ["MODULAR_TELEMETRY_ENABLED", "OTEL_SDK_DISABLED"]),  # its compiler, its server
+        ("ray-vllm", ["RAY_USAGE_STATS_ENABLED", "VLLM_NO_USAGE_STATS"]),
+        ("vllm", ["VLLM_NO_USAGE_STATS"]),
+    ],
+)
+def test_an_engine_that_is_started_sends_nothing_to_its_makers(name, variables):
+    definition = load_backend(name)
+    own = definition.process.env if definition.process else {}
+    assert set(variables) <= {**definition.engine.env, **own}.keys()
