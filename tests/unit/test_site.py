@@ -39,6 +39,17 @@ def test_every_page_has_one_place(pages):
     assert sorted(placed) == sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.md"))
 
 
+def test_a_stranger_finds_every_page_in_two_clicks(pages):
+    found = clicked = {pages / "index.md"}
+    for _ in range(2):
+        links = [
+            (page, re.findall(r"\]\(([^)\s#:]+\.md)", page.read_text(encoding="utf-8"))) for page in clicked
+        ]
+        clicked = {(page.parent / address).resolve() for page, addresses in links for address in addresses}
+        found = found | clicked
+    assert set(pages.rglob("*.md")) - found == set()
+
+
 def slug(heading):
     """As the site and the repository's own view make anchors of headings."""
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower().strip()
