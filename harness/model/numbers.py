@@ -101,7 +101,8 @@ def with_unit(figures: str, unit: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}{plural}"
 
 
 def most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -147,7 +147,7 @@ def _saturated(
 
 
 def words(capacity: Capacity) -> str:
-    """`vllm: 20 requests/s keep the limits (95% interval 19.4 to 21.1; 12 probes in 3 starts)`."""
+    """`vllm: 20 requests/s keep the limits (95% interval 19.4 to 21.1; 12 probes in 3 searches)`."""
     unit = "requests/s" if capacity.kind == "rate" else "in flight"
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
@@ -191,7 +191,7 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
 def _answer_words(capacity: Capacity, unit: str) -> str:
     low, value, high = capacity.interval
     probes = sum(tried.runs for tried in capacity.tested)
-    effort = f"{counted(probes, 'probe')} in {counted(capacity.searches, 'start')}"
+    effort = f"{counted(probes, 'probe')} in {counted(capacity.searches, 'search')}"
     if value is not None and high is not None:
         return f"{as_given(value)} {unit} keep the limits ({_span(low, high)}; {effort})"
     if value is not None:

@@ -29,7 +29,7 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(found):
     tested = [(one["value"], one["kept"], one["runs"]) for one in capacity["tested"]]
     assert tested == [(1, 1, 1), (2, 2, 2), (3, 0, 2), (4, 0, 1)]
     assert capacity["tested"][0]["attainment"] == 1
-    assert "narrow: 2 in flight keep the limits (95% interval 2 to 3; 6 probes in 1 start)" in found
+    assert "narrow: 2 in flight keep the limits (95% interval 2 to 3; 6 probes in 1 search)" in found
     assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
 
 

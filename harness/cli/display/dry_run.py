@@ -173,10 +173,10 @@ class Description:
         lasts = f"lasts {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
         if loads[0].load.kind == "concurrency":
             lasts = f"has {sizes.long(loads[0].load).waves} answers of each slot or more"
-        starts, values = self.prepared.repeats, [cell.load.value for cell in loads]
+        searches, values = self.prepared.repeats, [cell.load.value for cell in loads]
         return (
-            f"for each engine a search among {len(loads)} loads in {counted(starts, 'start')}, usually at "
-            f"most {usually_at_most(values, starts)} probes; the last one in a start decides and {lasts}"
+            f"for each engine {counted(searches, 'search')} among {len(loads)} loads, usually at most "
+            f"{usually_at_most(values, searches)} probes; the last one of a search decides and {lasts}"
         )
 
     @property

@@ -76,7 +76,7 @@ def test_the_capacity_stands_with_every_load_that_was_tried(folder):
     }
     edit_summary(folder, capacity=[found])
     text = section(folder, "limits")
-    span = "(95% interval 5 to 7; 2 probes in 3 starts)"
+    span = "(95% interval 5 to 7; 2 probes in 3 searches)"
     assert f"Capacity: {FIRST}: 6 requests/s keep the limits {span}; saturated from 8" in text
     assert "80 of 2607.50saturated: 540 answers to 600 arrivals" in text
 

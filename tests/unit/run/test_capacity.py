@@ -106,7 +106,7 @@ def test_where_all_loads_keep_them_the_highest_is_the_answer():
     found = only(searched(100))
     assert found.interval == (64, 64, None)
     assert words(found) == (
-        "vllm: at least 64 requests/s keep the limits, the highest load tried (10 probes in 3 starts)"
+        "vllm: at least 64 requests/s keep the limits, the highest load tried (10 probes in 3 searches)"
     )
 
 
@@ -476,7 +476,7 @@ def test_the_answer_is_below_the_loads_that_kept_the_limits():
     low, value, high = found.interval
     assert found.kept_by_search == (19.4, 20.0, 20.0)
     assert 17.5 <= low <= value == found.value < 19.4 < high < 21.5
-    effort = "9 probes in 3 starts"
+    effort = "9 probes in 3 searches"
     assert (
         words(found)
         == f"vllm: {value:g} requests/s keep the limits (95% interval {low:g} to {high:g}; {effort})"
@@ -494,7 +494,7 @@ def test_the_answer_is_below_what_the_server_carried_at_most():
 
 def test_a_closed_loop_needs_no_reserve():
     found = only(three(8, 8, 8, kind="concurrency"))
-    span = "(95% interval 8 to 9; 9 probes in 3 starts)"
+    span = "(95% interval 8 to 9; 9 probes in 3 searches)"
     assert words(found).startswith(f"vllm: 8 in flight keep the limits {span}")
 
 
@@ -505,7 +505,7 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
         kept_short=1024,
         saturated_from=2048,
     )
-    span = "(95% interval 998 to 1090; 9 probes in 3 starts)"
+    span = "(95% interval 998 to 1090; 9 probes in 3 searches)"
     assert words(loop) == f"vllm: 1024 in flight keep the limits {span}; saturated from 2048"
     top = changed(loop, interval=(1024, 1024, None), saturated_from=None)
     assert words(top).startswith("vllm: at least 1024 in flight keep the limits")
@@ -529,7 +529,7 @@ def test_a_search_of_which_no_long_probe_kept_the_limits_has_no_answer():
     """It was interrupted: the share may grow slowly with the load, and be beyond the limit far below."""
     found = only([*map(cell, (1, 2, 4, 8)), cell(16, within=0.5), long(10.8, False)])
     assert (found.interval[:2], found.value, found.kept_short) == ((None, None), None, 8)
-    effort = "6 probes in 1 start"
+    effort = "6 probes in 1 search"
     high = f"{found.interval[2]:g}"
     assert words(found) == (
         f"vllm: not decided: no long probe kept the limits (95% interval up to {high}; {effort})"
@@ -565,7 +565,7 @@ def test_the_lowest_load_may_be_the_capacity(within, high, why):
     assert found.interval == (None, None, high)
     assert words(found) == (
         "vllm: not sure of 1 requests/s, the lowest load tried "
-        f"(95% interval up to {high}; 5 probes in 3 starts){why}"
+        f"(95% interval up to {high}; 5 probes in 3 searches){why}"
     )
 
 
