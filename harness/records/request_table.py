@@ -50,7 +50,7 @@ class Part(NamedTuple):
 # `tool_ns` and `think_ns`: waits for tools and for a person before a call of a recorded session. The prompt
 # of such a call begins with the first `kept` tokens of the prompt of the request `base` places earlier.
 NUMBERS = (
-    *("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items"),
+    *("max_tokens", "content_tokens", "session", "turn", "at_ns", "expected", "items"),
     *("tool_ns", "think_ns", "base", "kept"),
     *("images", "image_bytes", "audio_ms"),
 )

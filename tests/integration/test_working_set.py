@@ -35,7 +35,7 @@ def run(backends, *more, code=(0, 4), by=bench):
 def groups(name):
     """Of the requests of a cell, in their order."""
     folder = RunFolder(run_folder())
-    return folder.read_requested(folder.read_cell(name)[1]).numbers["group"].tolist()
+    return [shared[0].id for shared in folder.read_requested(folder.read_cell(name)[1]).shared]
 
 
 def found_by_lru(asked, warmup):

@@ -152,8 +152,8 @@ def bodies(
         if asked_chat.images:
             parts = _parts(api, prepared.scenario.images, turns[-1]["content"], asked_chat.images)
             messages[-1] = {**turns[-1], "content": parts}
-        if asked_chat.clip is not None:
-            messages = [{"role": "user", "content": audio.wav_of(asked_chat.clip.recording)}]
+        if asked_chat.recording is not None:
+            messages = [{"role": "user", "content": audio.wav_of(asked_chat.recording)}]
         tools = asked_chat.tools
         chat = Chat(
             messages,
@@ -181,8 +181,8 @@ def _set_apart(requests: Iterable[ChatRequest], held: int | None) -> Iterator[Ch
         else:
             pictures = tuple(images.set_apart(picture, held) for picture in request.images or ())
             constraint = request.constraint and structured.set_apart(request.constraint, held)
-            clip = request.clip and audio.set_apart(request.clip, held)
-            yield replace(request, images=pictures, clip=clip, constraint=constraint)
+            recording = request.recording and audio.set_apart(request.recording, held)
+            yield replace(request, images=pictures, recording=recording, constraint=constraint)
 
 
 def _parts(api: Api, spec: Images, text: str, pictures: Sequence[Picture]) -> list[object]:

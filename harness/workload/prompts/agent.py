@@ -93,7 +93,6 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
             messages,
             spec.output_tokens,
             tokens,
-            group=task,
             shared=shared,
             session=session,
             turn=turn,

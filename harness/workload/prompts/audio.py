@@ -1,6 +1,5 @@
 """Recordings to transcribe: a signal that is made from a seed, or the WAV files of a folder."""
 
-import hashlib
 import wave
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from harness.spec.recordings import Recording, read_recordings
 from harness.spec.scenario.synthetic import Audio
-from harness.workload.prompts.request import ChatRequest, Clip
+from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.text import TextMaker
 
 RATE_HZ = 16_000  # what speech models read
@@ -28,9 +27,8 @@ def audio(spec: Audio, count: int, random: Random, _texts: TextMaker) -> Iterato
     """Each length, or each file, comes equally often, shuffled."""
     known = read_recordings(spec.folder) if spec.folder else ()
     for recording in islice(_drawn(spec, known, random), count):
-        sha256 = hashlib.sha256(wav_of(recording)).hexdigest()
         kind = f"{recording.audio_ms / 1000:g} s" if not spec.folder else ""
-        yield ChatRequest((("user", ""),), 1, kind=kind, clip=Clip(recording, sha256))
+        yield ChatRequest((("user", ""),), 1, kind=kind, recording=recording)
 
 
 def _drawn(spec: Audio, known: tuple[Recording, ...], random: Random) -> Iterator[Recording]:
@@ -42,15 +40,12 @@ def _drawn(spec: Audio, known: tuple[Recording, ...], random: Random) -> Iterato
                 yield Recording(round(1000 * seconds), seed=random.getrandbits(32))
 
 
-def set_apart(clip: Clip, number: int) -> Clip:
+def set_apart(recording: Recording, number: int) -> Recording:
     """Draws another signal of its length: a server may have kept what it made of this one.
 
     A file stays as it is.
     """
-    if clip.recording.file:
-        return clip
-    recording = replace(clip.recording, seed=clip.recording.seed + number)
-    return Clip(recording, hashlib.sha256(wav_of(recording)).hexdigest())
+    return recording if recording.file else replace(recording, seed=recording.seed + number)
 
 
 def wav_of(recording: Recording) -> bytes:

@@ -72,14 +72,6 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
-    """The recording of a request, and the sha256 of its bytes."""
-
-    recording: Recording
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One request. A later turn of a session has only its new messages; earlier ones and answers go before.
 
@@ -90,7 +82,6 @@ class ChatRequest:
     max_tokens: int
     content_tokens: int = 0  # of these messages, without the chat template
     kind: str = ""  # class of the request, which also gets statistics of its own
-    group: int = -1  # of requests that share a prefix; -1: of none
     shared: tuple[Part, ...] = ()  # how the content begins, where others may begin alike
     session: int = -1  # its requests are consecutive, in the order of their turns; -1: of none
     turn: int = 0
@@ -101,7 +92,7 @@ class ChatRequest:
     call: CallPlace | None = None
     adapter: str = ""  # LoRA adapter that it names; "": the base model
     images: tuple[Picture, ...] | None = None  # of its last message; None: the scenario has none
-    clip: Clip | None = None  # what is to be transcribed; the messages are then empty
+    recording: Recording | None = None  # what is to be transcribed; the messages are then empty
     items: int = -1  # texts to embed, or documents to rank; -1: the answer is text
 
     def __reduce__(self) -> tuple[Any, ...]:

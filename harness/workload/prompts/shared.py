@@ -61,7 +61,6 @@ def shared_prefix(
             (("system", systems[group]), ("user", question)) if first else (("user", question),),
             spec.output_tokens,
             (spec.prefix_tokens if first else 0) + spec.question_tokens,
-            group=group,
             shared=(Part(group, spec.prefix_tokens),) if first else (),
             session=session if spec.turns > 1 else -1,
             turn=turn,
@@ -82,7 +81,6 @@ def few_shot(spec: FewShot, count: int, random: Random, texts: TextMaker) -> Ite
             (*tasks[task], ("user", question)),
             output,
             shared + spec.question_tokens,
-            group=task,
             shared=(Part(task, shared),),
         )
 
@@ -107,6 +105,5 @@ def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
             (("system", instruction), ("user", message)),
             output,
             spec.instruction_tokens + tokens,
-            group=retrieved[0],
             shared=(first, *(parts[rank] for rank in retrieved)),
         )

@@ -15,11 +15,12 @@ from typing import IO, Any
 import msgspec
 
 from harness.records.request_table import Expected, RequestTable
+from harness.workload.prompts.audio import wav_of
 from harness.workload.prompts.request import ChatRequest, Constraint, Tools
 
 ALIKE_CHARS = 64
 _NO_CALL = (-1,) * 4  # in place of the waits and the beginning of a call of a session
-_NUMBERS = attrgetter("max_tokens", "content_tokens", "group", "session", "turn")
+_NUMBERS = attrgetter("max_tokens", "content_tokens", "session", "turn")
 _BATCH = 256  # requests pickled together, so that they share equal objects
 
 
@@ -120,8 +121,8 @@ class _Collector:
                 index = -1 if request.expected is None else self._place(request.expected)
                 more: tuple[int, ...] = ()
                 after: tuple[Any, ...] = ()
-                if request.clip is not None:
-                    more = (*_NO_CALL, -1, -1, request.clip.recording.audio_ms)
+                if request.recording is not None:
+                    more = (*_NO_CALL, -1, -1, request.recording.audio_ms)
                 elif request.images is not None:
                     sizes = [picture.size_bytes for picture in request.images]
                     more = (*_NO_CALL, len(sizes), sum(sizes))
@@ -145,8 +146,8 @@ class _Collector:
             line.append(request.adapter)
         if request.images is not None:
             line.append([picture.sha256 for picture in request.images])
-        if request.clip is not None:
-            line.append(request.clip.sha256)
+        if request.recording is not None:
+            line.append(hashlib.sha256(wav_of(request.recording)).hexdigest())
         more = ""
         if request.turn or request.constraint or request.tools:
             more = f" {request.turn} {self._text(request.constraint)} {self._text(request.tools)}"

@@ -225,11 +225,12 @@ def clip(trace: Trace, max_input_tokens: int | None, max_output_tokens: int | No
     if trace.calls is not None and max_input_tokens is not None:
         trace = _ended_before(trace, trace.input_tokens > max_input_tokens, max_input_tokens, remarks)
     cut = {}
-    for name, limit in (("input_tokens", max_input_tokens), ("output_tokens", max_output_tokens)):
+    limits = (("prompts", "input_tokens", max_input_tokens), ("answers", "output_tokens", max_output_tokens))
+    for what, name, limit in limits:
         lengths = getattr(trace, name)
         cut[name] = lengths if limit is None else np.minimum(lengths, limit)
         if clipped := int(np.count_nonzero(cut[name] != lengths)):
-            remarks[f"{name} above {limit}, cut"] = clipped
+            remarks[f"{what} above {limit} tokens, cut (prompts.max_{name})"] = clipped
     parts = trace.parts
     if max_input_tokens is not None:
         parts = tuple(cut_short(path, max_input_tokens) for path in parts)
@@ -248,7 +249,8 @@ def _ended_before(trace: Trace, longer: NDArray[np.bool_], limit: int, remarks: 
             hint="--set prompts.max_input_tokens=N allows longer ones, up to the model's context",
         )
     if len(kept) < len(trace):
-        remarks[f"calls from the first one above {limit} input_tokens on, left out"] = len(trace) - len(kept)
+        what = f"calls from the first prompt above {limit} tokens on, left out (prompts.max_input_tokens)"
+        remarks[what] = len(trace) - len(kept)
     return only(trace, kept)
 
 

@@ -256,7 +256,7 @@ def test_a_hole_of_refused_connections_is_the_servers():
 
 def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
     starts = drawn(count=400)
-    asked = RequestTable.of((((9, 9, -1, i // 2, i % 2, -1, -1), "", ()) for i in range(800)), [])
+    asked = RequestTable.of((((9, 9, i // 2, i % 2, -1, -1), "", ()) for i in range(800)), [])
     times = np.repeat(starts, 2)
     times[1::2] += MS  # the second turn, after the answer
     rows = made(times, times).requests

@@ -18,7 +18,7 @@ def requested(*rows):
     """Each: max_tokens, content_tokens, kind, shared parts, session, turn."""
     return RequestTable.of(
         (
-            ((output, content, -1, session, turn, -1, -1), kind, shared)
+            ((output, content, session, turn, -1, -1), kind, shared)
             for output, content, kind, shared, session, turn in rows
         ),
         [],
@@ -87,7 +87,7 @@ def test_a_card_as_text():
 
 
 def test_answers_that_are_no_text_have_no_length_to_ask_for():
-    rows = [((1, 9, -1, -1, 0, -1, -1, 4), "5 s", ())] * 2
+    rows = [((1, 9, -1, 0, -1, -1, 4), "5 s", ())] * 2
     figures = describe(RequestTable.of(iter(rows), []), 1, None)
     assert figures.output_tokens.max == 0
     load = CardLoad(kind="concurrency", value=1, process=None)

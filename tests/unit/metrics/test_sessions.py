@@ -16,7 +16,7 @@ def asked(*calls):
     """Of each call: session, turn, tool wait, think wait, kept, own tokens."""
     return RequestTable.of(
         (
-            ((9, own, -1, session, turn, 0, -1, -1, tool * MS, think * MS, 1, kept), "", (), PREVIOUS)
+            ((9, own, session, turn, 0, -1, -1, tool * MS, think * MS, 1, kept), "", (), PREVIOUS)
             for session, turn, tool, think, kept, own in calls
         ),
         [],

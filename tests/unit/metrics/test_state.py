@@ -239,7 +239,7 @@ def test_a_slot_that_has_no_chat_to_begin_does_not_wait(turns, percent):
 def test_recorded_sessions_are_saturated_only_while_calls_and_not_tools_take_their_time(wait_s, state):
     """Two sessions of four calls of 1 s in two slots, which send nothing while a tool works."""
     rows = closed(2, 4, 1.0, wait_s)
-    calls = (((9, 5, -1, n % 2, n // 2, 0, -1, -1, round(wait_s * 1e9), 0), "", ()) for n in range(8))
+    calls = (((9, 5, n % 2, n // 2, 0, -1, -1, round(wait_s * 1e9), 0), "", ()) for n in range(8))
     found = cell_state(rows, load("concurrency", 2, think_time_s=0.0), RequestTable.of(calls, []))
     assert (found.state, found.why) == (
         state,

@@ -1,6 +1,5 @@
 """Recordings of a scenario: made from a seed, or files; one error for what is none."""
 
-import hashlib
 import wave
 from collections import Counter
 from io import BytesIO
@@ -14,7 +13,6 @@ from harness.spec.scenario import load_scenario
 from harness.spec.scenario.synthetic import Audio
 from harness.workload.prompts.audio import RATE_HZ, set_apart, wav_of
 from harness.workload.prompts.generate import generate
-from harness.workload.prompts.request import Clip
 from harness.workload.prompts.text import TextMaker
 
 
@@ -40,13 +38,13 @@ def test_lengths_come_equally_often_and_no_recording_twice():
     workload = made(Audio((0.5, 1, 2.25)))
     requests = list(workload.requests)
     assert Counter(request.kind for request in requests) == {"0.5 s": 4, "1 s": 4, "2.25 s": 4}
-    assert len({request.clip.sha256 for request in requests}) == 12
+    assert len({wav_of(request.recording) for request in requests}) == 12
     for request in requests:
-        recording = request.clip.recording
+        recording = request.recording
         assert request.kind == f"{recording.audio_ms / 1000:g} s"
         assert len(samples(wav_of(recording))) == recording.audio_ms * RATE_HZ // 1000
     assert workload.requested.numbers["audio_ms"].tolist() == [
-        request.clip.recording.audio_ms for request in requests
+        request.recording.audio_ms for request in requests
     ]
     assert workload.requested.items() is None
 
@@ -71,21 +69,20 @@ def test_files_of_a_folder_are_sent_as_they_are(tmp_path):
     write(tmp_path / "a.wav", 0.25)
     write(tmp_path / "b.wav", 1.5)
     requests = list(made(Audio((1,), str(tmp_path)), count=6).requests)
-    counted = Counter((request.clip.recording.audio_ms, request.kind) for request in requests)
+    counted = Counter((request.recording.audio_ms, request.kind) for request in requests)
     assert counted == {(250, ""): 3, (1500, ""): 3}
     for request in requests:
-        assert wav_of(request.clip.recording) in {path.read_bytes() for path in tmp_path.iterdir()}
+        assert wav_of(request.recording) in {path.read_bytes() for path in tmp_path.iterdir()}
 
 
 def test_a_made_recording_is_another_in_each_try_and_a_file_stays(tmp_path):
     """A server may have kept what it made of it."""
-    made = Clip(Recording(300, seed=1), "x")
+    made = Recording(300, seed=1)
     first, again, other = (set_apart(made, number) for number in (10_000, 10_000, 10_001))
     assert first == again
-    assert len({wav_of(clip.recording) for clip in (made, first, other)}) == 3
-    assert len({len(wav_of(clip.recording)) for clip in (made, first, other)}) == 1
-    assert first.sha256 == hashlib.sha256(wav_of(first.recording)).hexdigest()
-    file = Clip(Recording(300, str(tmp_path / "a.wav")), "x")
+    assert len({wav_of(one) for one in (made, first, other)}) == 3
+    assert len({len(wav_of(one)) for one in (made, first, other)}) == 1
+    file = Recording(300, str(tmp_path / "a.wav"))
     assert set_apart(file, 10_000) is file
 
 

@@ -146,11 +146,6 @@ def test_what_is_declared_shared_is_and_nothing_else():
                 assert both <= alike <= both + 3, "a word or two may be alike by chance"
 
 
-def test_a_prompt_of_documents_is_of_the_group_of_its_first():
-    made = generate(Rag(9, 20, 3, 10, 8, 4), 20, 3, TextMaker(words))
-    assert [request.group for request in made.requests] == [one.shared[1].id for one in made.requests]
-
-
 def test_light_and_heavy_requests_are_together_as_many_as_were_asked_for():
     made = list(generate(Victim(20, 8, 0.1, 40, 8, 0.5), 60, 3, TextMaker(words)).requests)
     assert len(made) == 60

@@ -78,7 +78,7 @@ def test_shared_prefix_has_its_groups_in_zipf_order():
     made = generate(SharedPrefix(4, 40, 10, 8, zipf_exponent=1.0), 4000, 1, TextMaker(words))
     systems = {request.messages[0] for request in made.requests}
     assert len(systems) == 4
-    counts = [Counter(request.group for request in made.requests)[group] for group in range(4)]
+    counts = [Counter(request.shared[0].id for request in made.requests)[group] for group in range(4)]
     total = sum(1 / rank for rank in (1, 2, 3, 4))
     for rank, count in enumerate(counts, start=1):
         assert count / 4000 == pytest.approx(1 / rank / total, abs=0.03)

@@ -223,7 +223,10 @@ def test_clipping_keeps_the_front_and_is_counted():
     assert trace.input_tokens.tolist() == [1000, 600, 1000, 512]
     assert trace.output_tokens.tolist() == [6, 5, 6, 1]
     assert trace.parts[0] == trace.parts[2] == ((0, 512), (1, 488))
-    assert trace.facts()["remarks"] == {"input_tokens above 1000, cut": 2, "output_tokens above 6, cut": 2}
+    assert trace.facts()["remarks"] == {
+        "prompts above 1000 tokens, cut (prompts.max_input_tokens)": 2,
+        "answers above 6 tokens, cut (prompts.max_output_tokens)": 2,
+    }
 
 
 def test_a_recorded_run_is_replayed_as_it_was_meant_to_leave(tmp_path):
@@ -294,10 +297,10 @@ def test_no_file_breaks_a_reader(tmp_path_factory, given, named):
 def test_a_recorded_run_keeps_what_its_requests_shared(tmp_path):
     folder = RunFolder.create(tmp_path, "x")
     rows = [
-        # max_tokens, content_tokens, group, session, turn, at_ns, expected
-        ((9, 50, 0, -1, 0, -1, -1), "", (Part(3, 40),)),
-        ((9, 60, 0, 7, 0, -1, -1), "", (Part(3, 40),)),
-        ((9, 10, 0, 7, 1, -1, -1), "", ()),
+        # max_tokens, content_tokens, session, turn, at_ns, expected
+        ((9, 50, -1, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 60, 7, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 10, 7, 1, -1, -1), "", ()),
     ]
     made = records(*({"intended": at, "texts": [at + 1, at + 2], "prompt": 77} for at in (0, 10, 20)))
     file = folder.write_requested("c1-r0", RequestTable.of(rows, []))
@@ -319,7 +322,7 @@ def test_a_recorded_run_is_replayed_with_its_users_who_hang_up(tmp_path):
         {"intended": 20, "texts": [21, 22], "phase": Phase.IMPATIENT},
         {"intended": 30, "tokens": -1, "phase": Phase.IMPATIENT, "outcome": Outcome.ABANDONED},
     )
-    file = folder.write_requested("c1-r0", RequestTable.of([((9, 50, 0, -1, 0, -1, -1), "", ())] * 4, []))
+    file = folder.write_requested("c1-r0", RequestTable.of([((9, 50, -1, 0, -1, -1), "", ())] * 4, []))
     folder.write_cell(made, facts(workload__file=file))
     trace = read_trace(folder.path)
     assert trace.output_tokens.tolist() == [1, 2, 9]
@@ -335,7 +338,7 @@ def test_a_recorded_run_whose_warm_up_failed_is_replayed(tmp_path):
         {"intended": 5, **failed},
         {"intended": 9, "texts": [10]},
     )
-    rows = [((9, 60, -1, -1, 0, -1, -1), "", ())] * 3
+    rows = [((9, 60, -1, 0, -1, -1), "", ())] * 3
     file = folder.write_requested("c1-r0", RequestTable.of(rows, []))
     folder.write_cell(made, facts(workload__file=file))
     trace = read_trace(folder.path)
@@ -355,12 +358,12 @@ def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
     folder = RunFolder.create(tmp_path, "x")
     call = Expected("tool_call", {}, "tool_call")
     rows = [
-        ((9, 60, 0, 7, 0, -1, 0), "", (Part(3, 40),)),
-        ((9, 10, 0, 7, 1, -1, -1), "", ()),
-        ((9, 5, 0, 7, 2, -1, -1), "", ()),
-        ((9, 50, 0, 8, 0, -1, -1), "", (Part(3, 40),)),
-        ((9, 7, 0, 8, 1, -1, -1), "", ()),
-        ((9, 7, 0, 8, 2, -1, -1), "", ()),
+        ((9, 60, 7, 0, -1, 0), "", (Part(3, 40),)),
+        ((9, 10, 7, 1, -1, -1), "", ()),
+        ((9, 5, 7, 2, -1, -1), "", ()),
+        ((9, 50, 8, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 7, 8, 1, -1, -1), "", ()),
+        ((9, 7, 8, 2, -1, -1), "", ()),
     ]
     made = records(
         {"intended": 0, "texts": [5, 10]},
@@ -388,7 +391,7 @@ def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
 def test_reasoning_of_a_recorded_chat_is_not_in_its_next_turn(tmp_path, counts):
     """Where the server does not count it, its part of the letters tells."""
     folder = RunFolder.create(tmp_path, "x")
-    rows = [((9, 20, 0, 7, turn, -1, -1), "", ()) for turn in range(2)]
+    rows = [((9, 20, 7, turn, -1, -1), "", ()) for turn in range(2)]
     made = records(
         {"intended": 0, "texts": [5, 6, 7], "thoughts": 2}, {"intended": 9, "texts": [10, 11], "thoughts": 1}
     )

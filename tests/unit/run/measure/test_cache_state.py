@@ -236,7 +236,7 @@ def said(salt, monkeypatch, gives="chat"):
             adapter="",
             call=None,
             images=None,
-            clip=None,
+            recording=None,
         )
         for turn, messages in (
             (0, [("system", "be kind"), ("user", "one")]),

@@ -56,7 +56,7 @@ def test_questions_are_put_under_the_largest_working_set():
     given = {f"prompts.{key}": size for key, size in sizes.items()}
     load, made = put([1], "kv-working-set", **{"load.working_set": [10, 1], "load.kv_tokens": 84, **given})
     assert load.point == LoadPoint("working-set", 10)
-    assert set(made.requested.numbers["group"].tolist()) == set(range(10))
+    assert {shared[0].id for shared in made.requested.shared} == set(range(10))
 
 
 def test_recorded_sessions_are_put_as_their_first_prompts_with_all_that_these_begin_with(tmp_path):

@@ -19,7 +19,7 @@ def test_every_prefix_of_a_working_set_comes_before_the_measured_part(order):
     scenario = load_scenario("kv-working-set", asked)
     made = Workloads(scenario, 1, 0, None)
     for point in load_points(scenario.load):
-        groups = made.of(Cell("", 0, point, 0)).requested.numbers["group"].tolist()
+        groups = [shared[0].id for shared in made.of(Cell("", 0, point, 0)).requested.shared]
         count, warmup = prefixes(scenario, point), warmup_requests(scenario, point)
         assert sorted(groups[:count]) == list(range(count))
         assert set(groups[warmup:]) <= set(groups[:warmup])
