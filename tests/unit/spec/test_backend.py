@@ -345,3 +345,8 @@ def test_an_engine_that_is_started_sends_nothing_to_its_makers(name, variables):
     definition = load_backend(name)
     own = definition.process.env if definition.process else {}
     assert set(variables) <= {**definition.engine.env, **own}.keys()
+
+
+def test_the_options_file_of_tensorrt_llm_says_the_share_of_memory_again():
+    engine = load_backend("tensorrt-llm").engine
+    assert "  free_gpu_memory_fraction: {memory_share}\n" in engine.files["options.yaml"]
