@@ -338,6 +338,7 @@ def test_an_engine_that_refuses_tools_without_a_parser_is_started_with_one(name)
         ("aphrodite", ["DO_NOT_TRACK"]),
         ("modular-max", ["MODULAR_TELEMETRY_ENABLED", "OTEL_SDK_DISABLED"]),  # its compiler, its server
         ("ray-vllm", ["RAY_USAGE_STATS_ENABLED", "VLLM_NO_USAGE_STATS"]),
+        ("tensorrt-llm", ["DO_NOT_TRACK"]),
         ("vllm", ["VLLM_NO_USAGE_STATS"]),
     ],
 )
