@@ -233,7 +233,8 @@ def by_flag(error: "UnknownKeyError", given: Collection[str]) -> SpecError:
     if key in given or key not in _OF_PROMPTS:
         return error
     what = f"unknown key '{error.key}' of this scenario's prompts"
-    return SpecError(what, where=_OF_PROMPTS[key], hint=error.hint)
+    hint = "leave out --scenario" if key == "prompts.file" else error.hint
+    return SpecError(what, where=_OF_PROMPTS[key], hint=hint)
 
 
 def add_profile(parser: argparse._ActionsContainer) -> None:

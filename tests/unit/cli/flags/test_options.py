@@ -119,6 +119,12 @@ def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
     assert capsys.readouterr().err.startswith(f"error: {where}")
 
 
+def test_a_trace_next_to_a_scenario_of_made_prompts_says_what_to_leave_out(capsys):
+    words = ("--backends", "vllm", "--scenario", "shared-prefix", "--trace", "x.jsonl")
+    assert main(["run", *words, "--launch", "simulate"]) == 2
+    assert capsys.readouterr().err.endswith("hint: leave out --scenario\n")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
