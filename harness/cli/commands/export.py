@@ -127,6 +127,7 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
     from harness.report.exchange import documents
     from harness.report.findings.notes import banner
     from harness.store import names_apart, refuse_file_of_run
+    from harness.store.confined import Confined
 
     written = []
     names = names_apart(folder.run_id for folder in folders)
@@ -149,10 +150,10 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
     refuse_file_of_run(Path(to, "manifest.json"), f"--to {to}")  # any JSON file there is one
     try:
         Path(to).mkdir(parents=True, exist_ok=True)
-        for name, text in written:
-            Path(to, name).write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
+    for name, text in written:  # cells have the names that the sender of the run gave them
+        Confined(Path(to)).write(name, f"{text}\n".encode())
 
 
 def _measured_with(folder: "RunFolder") -> str | None:

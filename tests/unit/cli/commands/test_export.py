@@ -233,3 +233,14 @@ def test_a_run_without_a_cell_makes_no_folder(capsys, made, tmp_path, kind):
     code, _out, err = export(capsys, run.path, "--format", kind, "--to", tmp_path / "written")
     assert (code, "no cell was measured" in err) == (ExitCode.USAGE, True)
     assert not (tmp_path / "written").exists()
+
+
+def test_a_document_is_written_in_the_folder_and_nowhere_else(capsys, made, tmp_path):
+    """Whoever sends a run names its cells, and may send a folder next to it."""
+    run, to = copy_of(made, tmp_path), tmp_path / "to"
+    cells = run.read_json("summary.json")["cells"]
+    edit_summary(run, cells=[{**cells[0], "cell": "/../../victim"}])
+    (to / f"{run.run_id}.").mkdir(parents=True)
+    code, _out, err = export(capsys, run.path, "--format", "mlperf", "--to", to)
+    assert (code, "is not the name of a file in the folder" in err) == (ExitCode.USAGE, True)
+    assert not (tmp_path / "victim.json").exists()
