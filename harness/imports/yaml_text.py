@@ -27,7 +27,9 @@ def as_json(source: Source) -> Document:
     if len(text := source.text) > _MOST_BYTES:
         raise wrong("is longer than any report", where)
     try:
-        value = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        loader.flatten_mapping = lambda node: None  # `<<` is an error: before PyYAML 6.0.4 it grows unbounded
+        value = loader.get_single_data()
         _left(value, _MOST_GROWN)
         return Document(source.path, memoryview(msgspec.json.encode(value)), tool_version=source.tool_version)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:

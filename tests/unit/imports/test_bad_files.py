@@ -55,6 +55,16 @@ def test_a_small_text_that_grows_is_refused(tmp_path, monkeypatch):
     assert "too many values" in refused(path)
 
 
+def test_keys_that_are_merged_again_and_again_are_refused(tmp_path):
+    """PyYAML before 6.0.4 makes a thousand entries of these three lines, and a billion of nine."""
+    path = tmp_path / "r.yaml"
+    grown = [
+        f"{after}: &{after} {{<<: [{', '.join(10 * [f'*{before}'])}]}}" for before, after in pairwise("abcd")
+    ]
+    path.write_text("\n".join(['version: "0.2"', "a: &a {k: v}", *grown, ""]))
+    assert "is not whole YAML" in refused(path)
+
+
 @pytest.mark.parametrize("copy", ["*a", "{*a : 1}", "!!set {*a }"])
 def test_a_long_text_that_is_repeated_is_refused(tmp_path, copy):
     path = tmp_path / "r.yaml"
