@@ -1,6 +1,7 @@
 """`bench resume`: what is missing of a run or was cut short, cells and answers, and nothing else."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -46,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError(
             "nothing is missing: every cell was measured",
             where=str(folder.path),
-            hint=f"`bench report {folder.path}` makes its table and report again",
+            hint=f"`bench report {shlex.quote(str(folder.path))}` makes its table and report again",
         )
     given = stored_options(stored, str(folder.path / "manifest.json"))
     if (doubts := origin.differences(folder.run_id, given)) and not arguments.trust_folder:

@@ -1,9 +1,11 @@
 """A run from its first engine to the table a person reads, and the exit code a script reads."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 
 from harness import report
 from harness.cli.display.live import wrapped
@@ -46,9 +48,7 @@ def run_and_show(
     ):
         run, cut_short = _run(prepared, begin, ui, draw=not arguments.no_report)
     if cut_short and not run.interrupted:
-        _print_next(
-            "interrupted: what was measured is kept", "make the report", f"bench report {run.folder.path}"
-        )
+        _print_next("interrupted: what was measured is kept", "make the report", "report", run.folder.path)
         return ExitCode.INTERRUPTED
     _show(run, arguments, sketch)
     return _exit_code(run)
@@ -80,13 +80,13 @@ def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> Non
         show(run.folder, arguments, sketch)
     if run.interrupted:
         kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
-        _print_next(kept, "measure the rest", f"bench resume {path}")
+        _print_next(kept, "measure the rest", "resume", path)
 
 
-def _print_next(kept: str, purpose: str, command: str) -> None:
+def _print_next(kept: str, purpose: str, command: str, run: Path) -> None:
     """The command has a line to itself, so that it can be copied."""
     print(wrapped(f"{kept}; to {purpose}:", page_width()), file=sys.stderr)
-    print(f"  {command}", file=sys.stderr)
+    print(f"  bench {command} {shlex.quote(str(run))}", file=sys.stderr)
 
 
 def _exit_code(run: Run) -> ExitCode:

@@ -1,6 +1,7 @@
 """Open questions of a run, and commands that would close them."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
     """Most important first; at least one for a finished run."""
     unfinished = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
     if summary.state in unfinished:
-        yield NextStep(why=unfinished[summary.state], do=f"bench resume {plain(summary.run)}")
+        yield NextStep(why=unfinished[summary.state], do=f"bench resume {shlex.quote(plain(summary.run))}")
     else:
         yield from _of_missing(summary)
     yield from _of_verdict(summary, "INVALID")
@@ -34,7 +35,8 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
     yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
     yield from _of_limit(summary, courses)
-    yield NextStep(why="to see a later change", do=f"bench compare {plain(summary.run)} LATER-RUN")
+    do = f"bench compare {shlex.quote(plain(summary.run))} LATER-RUN"
+    yield NextStep(why="to see a later change", do=do)
 
 
 def _of_missing(summary: Summary) -> Iterator[NextStep]:

@@ -1,5 +1,6 @@
 """The first screen of a run: its findings, one table, what is wrong with it, and what to do next."""
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.model import Summary
@@ -145,6 +146,7 @@ def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterat
         do = step.do
         if do.startswith("bench "):
             *command, names = do.split(" ", 2)
-            names = names.replace(plain(summary.run), run or plain(summary.run), 1)
+            stored = plain(summary.run)
+            names = names.replace(shlex.quote(stored), shlex.quote(run or stored), 1)
             do = NO_BREAK.join([*command, *names.split(" ")])
         yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)

@@ -48,6 +48,9 @@ def test_a_whole_run_has_nothing_to_resume(run, capsys):
     shown = capsys.readouterr().err
     assert "nothing is missing: every cell was measured" in shown
     assert f"`bench report {run.path}` makes its table and report again" in shown
+    named = run.path.rename(run.path.with_name("$(id)"))
+    assert main(["resume", str(named)]) == ExitCode.USAGE
+    assert f"`bench report '{named}'` makes" in capsys.readouterr().err
 
 
 def test_the_command_that_goes_on_has_a_line_to_itself(monkeypatch, capsys):
@@ -57,6 +60,9 @@ def test_the_command_that_goes_on_has_a_line_to_itself(monkeypatch, capsys):
     interrupted = SimpleNamespace(folder=SimpleNamespace(path=path), cells=[], interrupted=True)
     _show(interrupted, SimpleNamespace(json=False), None)
     assert capsys.readouterr().err.splitlines()[-1] == f"  bench resume {path}"
+    interrupted.folder.path = "my results/x"
+    _show(interrupted, SimpleNamespace(json=False), None)
+    assert capsys.readouterr().err.splitlines()[-1] == "  bench resume 'my results/x'"
 
 
 def test_a_run_whose_report_was_interrupted_says_how_to_make_it(monkeypatch, capsys):

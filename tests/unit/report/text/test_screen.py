@@ -1,6 +1,7 @@
 """The first screen of a run: verdict, one table, three warnings at most, and what to run next."""
 
 import re
+import shlex
 
 import pytest
 from msgspec.structs import replace
@@ -225,7 +226,7 @@ def test_a_run_whose_name_is_a_word_of_the_advice_leaves_it_as_it_is():
     made = summary(cell(validity=verdict("INVALID", "schedule-lag", "1", "0", hint)), run="l")
     assert hint in " ".join(" ".join(next_lines(made, 200, "results/l")).split())
     assert list(next_lines(summary(cell(), run="c"), 200, "a b/c"))[-1].endswith(
-        "bench compare a b/c LATER-RUN"
+        "bench compare 'a b/c' LATER-RUN"
     )
 
 
@@ -344,3 +345,13 @@ def test_two_backends_of_long_names_have_names_of_their_own(columns):
     text = screen(summary(*map(cell, labels)), columns, color=False)
     rows = [line for line in text.splitlines() if line.endswith(" VALID")]
     assert len({re.search(r"llamacpp@\S+", row)[0] for row in rows}) == len(rows) == 3
+
+
+@pytest.mark.parametrize("state", ["complete", "interrupted"])
+def test_the_name_of_a_run_from_elsewhere_is_no_command_of_its_own(state):
+    """The page and the terminal show the next step to be copied into a shell."""
+    made = summary(cell("vllm"), state=state, run="$(id)")
+    steps = [step.do for step in conclude(made).next_steps if "$(id)" in step.do]
+    assert steps
+    assert all(shlex.quote("$(id)") in step for step in steps)
+    assert "'results/$(id)'" in list(next_lines(made, 200, "results/$(id)"))[-1]
