@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 from harness.errors import DamagedError, SpecError
@@ -12,6 +13,8 @@ from harness.run.keep.verified import Verified, verify
 from harness.store import RunFolder, names_apart, open_run
 from harness.summary import folder_samples
 from harness.verdicts.baseline import Run
+
+_TWO_RUNS = "name runs of two measurements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,17 @@ def _refuse_twice(folders: Sequence[Path]) -> None:
     seen = set()
     for folder in folders:
         if (resolved := folder.resolve()) in seen:
-            hint = "name runs of two measurements"
-            raise SpecError("is the same run twice", where=str(folder), hint=hint)
+            raise SpecError("is the same run twice", where=str(folder), hint=_TWO_RUNS)
         seen.add(resolved)
 
 
 def _refuse_itself(runs: Sequence[Run]) -> None:
-    """Raises SpecError: a file against itself shows no difference, whatever happened to the server."""
+    """Raises SpecError: a measurement against itself, as a file or in a copy of its folder, shows no
+    difference, whatever happened to the server.
+    """
+    for first, second in combinations(runs, 2):
+        if first.cells and list(first.cells) == list(second.cells):
+            raise SpecError(f"is a copy of {first.name}", where=second.name, hint=_TWO_RUNS)
     seen: dict[str, str] = {}
     for run in runs:
         files = {cell.imported.sha256: cell.imported.file for cell in run.cells if cell.imported}

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,8 +168,9 @@ def test_a_comparison_is_that_of_the_command(tmp_path, monkeypatch, capsys):
     """Of runs with repeats, which have verdicts."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     run = made(tmp_path, ENGINES[:2], repeats=3).path
+    newer = tuple(replace(engine, version="2") for engine in ENGINES[:2])
     other = run.with_name("20261121T000000Z-shared-prefix-000000")
-    shutil.copytree(run, other)
+    made(tmp_path / "other", newer, repeats=3).path.rename(other)
     main(["compare", str(run), str(other), "--json"])
     printed = json.loads(capsys.readouterr().out)
     loaded = sb.load(run)

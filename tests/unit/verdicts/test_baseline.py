@@ -507,10 +507,13 @@ def stored(tmp_path_factory):
     return [make_run(tmp_path_factory.mktemp("runs"), shape(engines)).path for engines in (TWO, slower)]
 
 
-def test_a_run_with_its_copy_and_with_a_slower_one(stored, tmp_path, capsys):
+def test_a_run_with_its_copy_with_one_as_fast_and_with_a_slower_one(stored, tmp_path, capsys):
     old, new = stored
-    again = tmp_path / old.name
-    shutil.copytree(old, again)
+    copied = tmp_path / "copied"
+    shutil.copytree(old, copied)
+    assert command(old, copied, "--fail-on", "slower") == ExitCode.USAGE
+    assert "copied: is a copy of " in capsys.readouterr().err
+    again = make_run(tmp_path, shape(tuple(replace(engine, version="b11550") for engine in TWO))).path
     assert command(old, again, "--fail-on", "slower") == ExitCode.OK
     assert capsys.readouterr().out.startswith("llamacpp is not slower than in the run of ")
     assert command(old, new) == ExitCode.OK
