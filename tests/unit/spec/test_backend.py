@@ -351,3 +351,14 @@ def test_an_engine_that_is_started_sends_nothing_to_its_makers(name, variables):
 def test_the_options_file_of_tensorrt_llm_says_the_share_of_memory_again():
     engine = load_backend("tensorrt-llm").engine
     assert "  free_gpu_memory_fraction: {memory_share}\n" in engine.files["options.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("lmdeploy-router", "--routing-strategy min_expected_latency"),  # 0.18 knows no cache_aware
+        ("xinference", "XINFERENCE_AUTH_ADVANCED=0 xinference-local"),  # which asks for an account by default
+    ],
+)
+def test_a_command_that_is_shown_is_one_that_the_newest_release_takes(name, words):
+    assert any(words in line for line in load_backend(name).attach.start)
