@@ -131,7 +131,8 @@ def _rows(
     ranked = sorted(order, key=lambda label: sign * known[label].middle if label in known else math.inf)
     for label, value in known.items():
         rank = float(ranked.index(label))
-        point = Point(value.middle, rank, label, value.text(shown), value.low, value.high)
+        figure = shown.figure_in_unit(value.middle)
+        point = Point(value.middle, rank, label, value.text(shown), value.low, value.high, figure=figure)
         lines.append(Line(label, order.index(label), (point,)))
     title = shown.title
     for value in ideal.values():

@@ -39,11 +39,12 @@ class Point:
     x: float
     y: float
     key: str = ""  # what it is read by: `c8`, `p90`; points of one key are read together
-    text: str = ""  # the value as a reader sees it, its figure first; "" cannot be read
+    text: str = ""  # the value as a reader sees it; "" cannot be read
     low: float | None = None  # ends of its interval, along y; along x where the chart lies on its side
     high: float | None = None
     across: tuple[float, float] | None = None  # ends of the interval of x, where y has one of its own
     mark: str = ""  # written next to the point: `c8`
+    figure: str = ""  # written above it where a printed chart lies on its side: the value without its unit
 
     @property
     def xs(self) -> tuple[float, ...]:

@@ -54,9 +54,8 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
     if chart.sideways:
         for point in line.points:
             spot = (point.x, point.y)
-            figure_alone = point.text.partition(" ")[0].removesuffix("%")
             axes.annotate(
-                figure_alone, spot, (0, 7), textcoords="offset points", ha="center", fontsize=LABEL_POINTS
+                point.figure, spot, (0, 7), textcoords="offset points", ha="center", fontsize=LABEL_POINTS
             )
 
 
