@@ -27,7 +27,7 @@ from harness.model import (
 )
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
-from harness.verdicts.gate import Place, nothing_compared, tail_metric
+from harness.verdicts.gate import LEVEL, Place, nothing_compared, tail_metric
 from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
 from harness.verdicts.pairs import Pairing, decide
@@ -121,11 +121,12 @@ def _gate(
     for figure in gone:
         if not figure.allowed:
             yield Place(figure.run, figure.label).row("missing", figure.why, figure.load, figure.metric)
+    level = LEVEL / max(sum(len(pair.pairings) for pair in pairs), 1)
     for pair, pair_figures in zip(pairs, compared, strict=True):
         subject = Place(pair.new.run.name, pair.new.label)
         yield from subject.findings(pair_figures.findings)
         for pairing in pair.pairings:
-            yield from subject.counts(pairing.a, pairing.b, pairing.load)
+            yield from subject.counts(pairing.a, pairing.b, pairing.load, level)
 
 
 def _missing(pairs: Sequence["_Pair"], allowed: Sequence[str]) -> Iterator[MissingFigure]:

@@ -74,14 +74,17 @@ class Place:
                 if kind := _kind(figure):
                     yield self.row(kind, figure.why, load, figure.metric)
 
-    def counts(self, new: Series, old: Series, load: LoadPoint) -> Iterator[GateRow]:
-        """Yields more failures and new pauses of the engine at one load point, which no median shows."""
+    def counts(self, new: Series, old: Series, load: LoadPoint, level: float = LEVEL) -> Iterator[GateRow]:
+        """Yields more failures and new pauses of the engine at one load point, which no median shows.
+
+        `level`: chance of a false "more requests failed".
+        """
         (failed, sent), (before, sent_before) = (
             failed_of((*side.cells, *side.invalid)) for side in (new, old)
         )
         if failed:
             counts = f"{failed} of {sent} requests failed, {before} of {sent_before} of the baseline"
-            if fail_more((failed, sent), (before, sent_before)):
+            if fail_more((failed, sent), (before, sent_before), level):
                 yield self.row("failures", counts, load)
             elif not before:
                 yield self.row("undecided", f"{counts}: too few requests to say whether more fail now", load)

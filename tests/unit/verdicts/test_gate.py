@@ -76,6 +76,21 @@ def test_more_failures_fail_the_gate_though_times_are_equal(before, now, expecte
     assert [kind for kind, _ in kinds(*sides)] == expected
 
 
+def test_the_chance_of_a_false_failure_is_shared_among_all_loads():
+    """14 of 500 requests after 5 have a p of 3.0%: of nine loads, one in four gates had such a load."""
+
+    def side(name, failed, loads):
+        made = []
+        for load in range(loads):
+            first, *rest = cells("vllm", 100, load={"kind": "concurrency", "value": load + 1})
+            made += [*counted([first], failed if load == 0 else 5), *counted(rest, 0)]
+        return run(name, made)
+
+    assert kinds(side("old", 5, 1), side("new", 14, 1)) == [("failures", None)]
+    assert kinds(side("old", 5, 9), side("new", 14, 9)) == []
+    assert kinds(side("old", 5, 9), side("new", 24, 9)) == [("failures", None)]
+
+
 def test_the_exact_test_is_that_of_a_table_by_hand():
     """3 of 4 against 1 of 4: (C(4,3) C(4,1) + C(4,4) C(4,0)) / C(8,4) = 17 / 70."""
     assert more_often(3, 4, 1, 4) == pytest.approx(17 / 70)
