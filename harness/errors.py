@@ -2,11 +2,13 @@
 
 import errno
 import os
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
 
+_LOGIN = re.compile(r"(?<=:/)(/?)[^/\s@]+@")  # of a URL; Path makes one `/` of two
 DOCUMENTATION = "https://llm-servebench.github.io/llm-servebench/"
 
 
@@ -41,8 +43,9 @@ class BenchError(Exception):
 
 def _shown(text: str) -> str:
     """Returns what a terminal can show of names as they were given: line breaks and controls as they are
-    written.
+    written. User and password of a URL are left out: errors stand in logs of CI, and in the run folder.
     """
+    text = _LOGIN.sub(r"\1***@", text)
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 

@@ -75,7 +75,7 @@ def with_metrics_urls(
     """
     names = names or labels
     for text in given:
-        where = f"--metrics-url {text}"
+        where = f"--metrics-url {text.partition('?')[0]}"  # a query may hold a key
         bare = text.startswith(("http://", "https://", *(f"{role}@" for role in ROLES)))
         label, _, url = ("", "", text) if bare else text.partition("=")
         role, at, rest = url.partition("@")

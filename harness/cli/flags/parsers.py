@@ -79,7 +79,8 @@ class _Parser(argparse.ArgumentParser):
         """A mistyped command or value gets the nearest ones, not all of them."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             names = [name for name in action.choices if name != ADDRESSED]
-            raise SpecError(f"unknown command '{value}'", hint=suggested(value, names, self.prog))
+            shown = value.rpartition("@")[2]  # a password may stand before it
+            raise SpecError(f"unknown command '{shown}'", hint=suggested(value, names, self.prog))
         if action.choices is not None and value not in action.choices:
             names = list(map(str, action.choices))
             text = f"argument {_flag_of(action)}: '{value}' is not one of its values"

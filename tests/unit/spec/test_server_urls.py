@@ -109,6 +109,16 @@ def test_metrics_go_to_the_backend_that_is_named():
 
 
 @pytest.mark.parametrize(
+    "url", ["http://u:{}@m", "http://m/metrics?key={}", "decode@http://u:{}@m", "ftp://u:{}@m"]
+)
+def test_a_refused_address_of_metrics_is_shown_without_its_secret(url):
+    secret = "hunter2hunter2"
+    with pytest.raises(SpecError) as caught:
+        prepared(f"vllm={A}", metrics_urls=(url.format(secret),))
+    assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("backends", "given", "said"),
     [
         (f"vllm={A},sglang={B}", ["http://m"], "whose metrics are these"),
