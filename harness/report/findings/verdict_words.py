@@ -1,9 +1,8 @@
 """Rank lines and verdicts of summary.json as words and rows. Knows no output format."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary, Unequal
+from harness.model import METRICS, LoadPoint, PairVerdict, Summary, Unequal
 from harness.model.measures import measure, verdict_ways
 from harness.model.metric_table import root_of
 from harness.model.numbers import counted, percent
@@ -18,14 +17,6 @@ SIGNS = (
     "in brackets: pairs not implied by the ranking"
 )
 PAIRS = 3  # spelled out where there are no more at a load point; the report has all
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A verdict, and the same in one direction, its texts made safe."""
-
-    entry: PairVerdict
-    found: Speedup
 
 
 def metrics(summary: Summary) -> list[str]:
@@ -47,12 +38,8 @@ def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
     return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in decided_loads]
 
 
-def findings(summary: Summary, point: LoadPoint) -> list[Finding]:
-    return [_finding(entry) for entry in summary.comparison if entry.load == point]
-
-
-def _finding(entry: PairVerdict) -> Finding:
-    return Finding(entry, speedup(entry))
+def at_load(summary: Summary, point: LoadPoint) -> list[PairVerdict]:
+    return [entry for entry in summary.comparison if entry.load == point]
 
 
 def runs(summary: Summary) -> str:
@@ -160,14 +147,13 @@ def _in_few_words(entry: Unequal) -> str:
 
 def pair_lines(summary: Summary, point: LoadPoint) -> Iterator[str]:
     """Each pair in the primary metric if they are few; the first lines say it all for a single one."""
-    known = findings(summary, point)
-    pairs = [finding for finding in known if finding.entry.primary and finding.found.times]
+    pairs = [entry for entry in at_load(summary, point) if entry.primary and speedup(entry).times]
     if 1 < len(pairs) <= PAIRS:
         yield from map(sentence, pairs)
 
 
-def sentence(finding: Finding) -> str:
-    entry, found = finding.entry, finding.found
+def sentence(entry: PairVerdict) -> str:
+    found = speedup(entry)
     names = short_names((entry.a, entry.b), 40)
     pair = f"{names[entry.a]} and {names[entry.b]}"
     if entry.verdict in ("faster", "slower"):

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import LoadPoint, Speedup
+from harness.model import LoadPoint, PairVerdict, Speedup
 from harness.model.measures import measure, verdict_ways
 from harness.report.findings import verdict_words
+from harness.report.findings.conclusion import speedup
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
-from harness.report.findings.verdict_words import SIGNS, Finding
+from harness.report.findings.verdict_words import SIGNS, at_load
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.html.verdict_evidence import evidence
@@ -43,27 +44,26 @@ def _tables(source: Source) -> Iterator[Html]:
     lines = (*pairing_lines(source.summary), *stopping_lines(source.summary))
     yield from (tag("p", line, class_="muted small") for line in lines)
     points = [group.point for group in groups(source.summary)]
-    findings = {point: verdict_words.findings(source.summary, point) for point in points}
-    if not any(finding.found.span for mine in findings.values() for finding in mine):
+    verdicts = {point: at_load(source.summary, point) for point in points}
+    if not any(speedup(entry).span for mine in verdicts.values() for entry in mine):
         return  # no pair has enough runs: the sentence that says so is enough
     if len(source.labels) > PAIRWISE:
-        *others, highest = (_matrix(source, point, mine) for point, mine in findings.items() if mine)
+        *others, highest = (_matrix(source, point, mine) for point, mine in verdicts.items() if mine)
         yield highest
         if others:
             yield details("At the other load points", *others)
-        yield details("Every pair and figure", _pairs(source, findings))
+        yield details("Every pair and figure", _pairs(source, verdicts))
     else:
-        yield _pairs(source, findings)
+        yield _pairs(source, verdicts)
 
 
-def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Html:
+def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[PairVerdict]]) -> Html:
     metrics = verdict_words.metrics(source.summary)
     rows, owners = [], []
-    for point, findings in by_load.items():
-        by_pair: dict[tuple[str, str], dict[str, Finding]] = {}
-        for finding in findings:
-            entry = finding.entry
-            by_pair.setdefault((entry.a, entry.b), {})[entry.metric] = finding
+    for point, verdicts in by_load.items():
+        by_pair: dict[tuple[str, str], dict[str, PairVerdict]] = {}
+        for entry in verdicts:
+            by_pair.setdefault((entry.a, entry.b), {})[entry.metric] = entry
         for (a, b), mine in by_pair.items():
             pair = join([source.name(a), " against ", source.name(b)])
             rows.append([pair, kind_and_value(point), *(_cell(mine.get(metric)) for metric in metrics)])
@@ -77,11 +77,11 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
     return table(caption, ["first against second", "load", *heads], rows, owners, "verdicts")
 
 
-def _cell(finding: Finding | None) -> Html:
-    if finding is None:
+def _cell(entry: PairVerdict | None) -> Html:
+    if entry is None:
         return Html("")
-    found, verdict = finding.found, finding.entry.verdict
-    better = f"{found.ahead} {found.factor} {measure(finding.entry.metric).ways[0]}"
+    found, verdict = speedup(entry), entry.verdict
+    better = f"{found.ahead} {found.factor} {measure(entry.metric).ways[0]}"
     text = {
         "faster": better,
         "slower": better,
@@ -91,21 +91,21 @@ def _cell(finding: Finding | None) -> Html:
     return join([word, tag("small", found.between or found.why, class_="range")])
 
 
-def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Html:
+def _matrix(source: Source, point: LoadPoint, verdicts: Sequence[PairVerdict]) -> Html:
     """Row against column, of the primary metric."""
     labels = source.labels
     primary = source.summary.verdict_rules.primary
-    known = {(found.entry.a, found.entry.b): found for found in findings if found.entry.primary}
+    known = {(pair.a, pair.b): pair for pair in verdicts if pair.primary}
     ways = dict(zip(("faster", "slower"), measure(primary).ways, strict=True))
 
     def entry(row: str, column: str) -> Html:
         if row == column:
             return tag("span", "–", class_="muted")
-        if finding := known.get((row, column)):
-            return _short(finding.found, finding.entry.verdict, ways)
+        if pair := known.get((row, column)):
+            return _short(speedup(pair), pair.verdict, ways)
         if other := known.get((column, row)):
-            verdict = other.entry.verdict
-            return _short(other.found, {"faster": "slower", "slower": "faster"}.get(verdict, verdict), ways)
+            turned = {"faster": "slower", "slower": "faster"}.get(other.verdict, other.verdict)
+            return _short(speedup(other), turned, ways)
         return Html("")
 
     def of(column: str, content: str) -> Html:

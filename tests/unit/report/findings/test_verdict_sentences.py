@@ -19,7 +19,7 @@ def said(word, why, ratio=None, lacks="", metric="ttft_ms.p50"):
         ratio=ratio,
         runs=[3, 3],
     )
-    return verdict_words.sentence(verdict_words._finding(pair))
+    return verdict_words.sentence(pair)
 
 
 @pytest.mark.parametrize("ratio", [None, [0.2, 0.25, 0.3]])
