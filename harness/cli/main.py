@@ -116,7 +116,8 @@ def _unrecognized(
     if asked.prog.endswith(ADDRESSED) and name in _flags(command_parser("run")):
         hint = f"`bench run` has it: bench run --scenario first-look --backends openai=URL {name} …"
         return SpecError(f"unknown option '{name}'", hint=hint)
-    return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked, action), asked.prog))
+    program = f"{asked.prog} {action}" if action else asked.prog
+    return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked, action), program))
 
 
 def _as_list(asked: argparse.ArgumentParser, word: str, given: Sequence[str]) -> str:

@@ -114,11 +114,10 @@ def _shown(definition: "Backend", ui: "Display") -> str:
 
     install, process = recipe_of(definition), definition.process
     files = planned(definition, ui.stage)
-    width = max(len(wheel.file) for wheel in files)
     total = sum(wheel.size_bytes for wheel in files)
     source = f"locked in {install.lock}" if install.lock else "as the package index has them now"
-    lines = [f"{definition.name}: {counted(len(files), 'file')}, {total / MB:,.0f} MB, {source}"]
-    lines += [f"  {wheel.file:<{width}}  {wheel.size_bytes / MB:>8,.1f} MB" for wheel in files]
+    lines = [f"{wheel.size_bytes / MB:>10,.1f} MB  {wheel.file}" for wheel in files]
+    lines.append(f"{definition.name}: {counted(len(files), 'file')}, {total / MB:,.0f} MB, {source}")
     if install.torch:
         lines.append(f"before them torch {install.torch}, a CPU build from where one is found")
     python = ".".join(map(str, python_for(definition)))

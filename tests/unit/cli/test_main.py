@@ -26,6 +26,11 @@ from harness.errors import ExitCode
         (["list", "scenario"], "'scenario' is not one of its values", "did you mean 'scenarios'?"),
         (["engines", "install", "vllm", "--device", "rocm"], "--device: 'rocm' is not", "auto, cpu, cuda"),
         (["engines", "install", "vllm", "--devic", "cpu"], "unknown option '--devic'", "'--device'"),
+        (
+            ["kit", "make", "--for", "x", "--out", "x", "--dry-run"],
+            "unknown option '--dry-run'",
+            "`bench kit make --help` lists them",
+        ),
         (["kit", "join", "part", "--model", "x"], "unknown option '--model'", "known: --help, --out, -h"),
         (
             ["completion", "bash", "--", "--out=x"],

@@ -180,6 +180,13 @@ def test_an_open_loop_lasts_as_long_as_its_arrivals_and_no_longer_than_was_allow
     assert [(cell["expected_s"], cell["basis"]) for cell in found["cells"]] == [(seconds, basis)] * 2
 
 
+def test_weights_that_an_engine_fetches_have_the_name_of_their_repository(capsys):
+    words = ["run", "--scenario", "single-user", "--backends", "vllm", "--model", "qwen2.5-7b-instruct"]
+    assert main([*words, "--launch", "process", "--dry-run"]) == ExitCode.OK
+    shown = capsys.readouterr().out.splitlines()
+    assert "  vllm: process, weights bf16 of Qwen/Qwen2.5-7B-Instruct (model hub)" in shown
+
+
 def test_a_trace_says_how_many_of_its_requests_are_used(here, capsys):
     line = {"at_s": 0, "input_tokens": 8, "output_tokens": 4}
     (here / "t.jsonl").write_text("".join(json.dumps(line | {"at_s": at}) + "\n" for at in range(8)))

@@ -225,8 +225,10 @@ def test_what_a_gpu_box_would_get_is_shown_anywhere(name, tmp_path, monkeypatch,
     assert main(["engines", "install", name, "--device", "cuda", "--dry-run"]) == ExitCode.OK
     said = capsys.readouterr().out.splitlines()
     (count,) = [int(line.split()[1]) for line in said if " files, " in line]
-    rows = [line for line in said if line.endswith(" MB") and line.startswith("  ")]
+    rows = [line.split() for line in said if line.startswith("  ")]
     assert len(rows) == count > 50
-    assert any(row.strip().startswith("torch-") for row in rows)
+    assert all(unit == "MB" for _, unit, _ in rows)
+    assert any(file.startswith("torch-") for _, _, file in rows)
+    assert said[count].startswith(f"{name}: {count} files, ")  # below the list, where the screen ends
     assert said[-1] == "warning: its packages for CUDA were not run on a GPU yet"
     assert list(tmp_path.iterdir()) == []
