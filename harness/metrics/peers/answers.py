@@ -1,5 +1,6 @@
 """The stamps of a cell's answers as another tool would have taken them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase, Records, with_text
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Marks = Callable[[NDArray[np.void]], Mask]  # of events: those that a tool takes times from
 NS_PER_MS = 1e6
 _WITHOUT_CHOICES = ("responses", "messages")
 
@@ -44,23 +47,20 @@ class Answers:
 
 def take(records: Records, handshake_ms: float | None, api: str) -> Answers | None:
     """None where no measured request succeeded. Where the events of an API have no choices, texts count."""
-    rows = RequestView(records).measured_requests
-    good = _answered(rows)
-    if not len(good):
+    rows, measured = records.requests, RequestView(records).measured
+    well = (rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)
+    if not (measured & well).any():
         return None
-    in_time = _answered(records.requests[records.requests["phase"] == Phase.IMPATIENT])
-    counted = np.concatenate([rows, in_time])
-    answered, sent = _answered(counted), counted[counted["sent_ns"] != UNKNOWN]
-    events = records.events
-    choices = texts = events[with_text(events)]
-    if api not in _WITHOUT_CHOICES:
-        # Role-only and empty deltas, text, and the finish chunk. Older records hide those without text to
-        # which an engine added its usage.
-        choices = events[with_text(events) | (events["kind"] == EventKind.OTHER)]
-    prose = texts[texts["kind"] != EventKind.TOOL_CALL]
-    first_prose, _ = _ends(prose, good["seq"], records.seq_count)
-    first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)
-    _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
+    good = rows[measured & well]
+    counted = measured | (well & (rows["phase"] == Phase.IMPATIENT))
+    answered, sent = counted & well, counted & (rows["sent_ns"] != UNKNOWN)
+    begun_ns = rows["sent_ns"][sent] - np.maximum(rows["connect_ns"][sent], 0)
+    # A chunk has a choice with role-only and empty deltas, text, and the finish reason. Older records hide
+    # those without text to which an engine added its usage.
+    has_choice = with_text if api in _WITHOUT_CHOICES else _with_choice
+    first_prose, _ = _ends(records, _with_prose, good["seq"])
+    first_choice, last_choice = _ends(records, has_choice, good["seq"])
+    _, last_event = _ends(records, _no_comment, good["seq"])
     return Answers(
         intended=np.where(good["intended_ns"] == UNKNOWN, np.nan, good["intended_ns"] / NS_PER_MS),
         sent=good["sent_ns"] / NS_PER_MS,
@@ -73,23 +73,18 @@ def take(records: Records, handshake_ms: float | None, api: str) -> Answers | No
         end=good["end_ns"] / NS_PER_MS,
         tokens=_tokens(good),
         text_events=good["text_events"].astype(np.float64),
-        choice_gaps=_gaps(choices, good["seq"]),
-        text_gaps=_gaps(texts, good["seq"]),
+        choice_gaps=_gaps(records, has_choice, good["seq"]),
+        text_gaps=_gaps(records, with_text, good["seq"]),
         first_prose=first_prose,
-        prose_gaps=_gaps(prose, good["seq"]),
-        answered=len(answered),
-        answered_tokens=float(_tokens(answered).sum()),
-        begun=float((sent["sent_ns"] - np.maximum(sent["connect_ns"], 0)).min()) / NS_PER_MS,
-        ended=float(sent["end_ns"].max()) / NS_PER_MS,
-        last_answer=float(answered["last_text_ns"].max()) / NS_PER_MS,
-        failed=int(np.count_nonzero(rows["outcome"] != Outcome.OK)),
+        prose_gaps=_gaps(records, _with_prose, good["seq"]),
+        answered=int(np.count_nonzero(answered)),
+        answered_tokens=float(_tokens(rows)[answered].sum()),
+        begun=float(begun_ns.min()) / NS_PER_MS,
+        ended=float(rows["end_ns"][sent].max()) / NS_PER_MS,
+        last_answer=float(rows["last_text_ns"][answered].max()) / NS_PER_MS,
+        failed=int(np.count_nonzero(measured & (rows["outcome"] != Outcome.OK))),
         handshake=handshake_ms or 0.0,
     )
-
-
-def _answered(rows: NDArray[np.void]) -> NDArray[np.void]:
-    answered: NDArray[np.void] = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
-    return answered
 
 
 def _tokens(rows: NDArray[np.void]) -> Floats:
@@ -97,17 +92,35 @@ def _tokens(rows: NDArray[np.void]) -> Floats:
     return np.where(reported, rows["output_tokens"], rows["text_events"]).astype(np.float64)
 
 
-def _ends(events: NDArray[np.void], wanted: NDArray[np.int32], count: int) -> tuple[Floats, Floats]:
-    first = np.full(count, np.iinfo(np.int64).max)
-    last = np.full(count, np.iinfo(np.int64).min)
-    np.minimum.at(first, events["seq"], events["stamp_ns"])
-    np.maximum.at(last, events["seq"], events["stamp_ns"])
+def _with_choice(events: NDArray[np.void]) -> Mask:
+    return with_text(events) | (events["kind"] == EventKind.OTHER)
+
+
+def _with_prose(events: NDArray[np.void]) -> Mask:
+    return with_text(events) & (events["kind"] != EventKind.TOOL_CALL)
+
+
+def _no_comment(events: NDArray[np.void]) -> Mask:
+    kept: Mask = events["kind"] != EventKind.COMMENT
+    return kept
+
+
+def _ends(records: Records, counts: Marks, wanted: NDArray[np.int32]) -> tuple[Floats, Floats]:
+    first = np.full(records.seq_count, np.iinfo(np.int64).max)
+    last = np.full(records.seq_count, np.iinfo(np.int64).min)
+    for block in records.event_blocks():
+        events = block[counts(block)]
+        np.minimum.at(first, events["seq"], events["stamp_ns"])
+        np.maximum.at(last, events["seq"], events["stamp_ns"])
     return first[wanted] / NS_PER_MS, last[wanted] / NS_PER_MS
 
 
-def _gaps(events: NDArray[np.void], wanted: NDArray[np.int32]) -> Floats:
-    mine = events[np.isin(events["seq"], wanted)]
-    gaps: Floats = np.diff(mine["stamp_ns"]) / NS_PER_MS
-    same: NDArray[np.bool_] = mine["seq"][1:] == mine["seq"][:-1]
-    kept: Floats = gaps[same]
-    return kept
+def _gaps(records: Records, counts: Marks, wanted: NDArray[np.int32]) -> Floats:
+    gaps, before = [np.zeros(0)], records.events[:0]
+    for block in records.event_blocks():
+        kept = block[counts(block) & np.isin(block["seq"], wanted)]
+        mine = np.concatenate([before, kept])
+        same = mine["seq"][1:] == mine["seq"][:-1]
+        gaps.append((np.diff(mine["stamp_ns"]) / NS_PER_MS)[same])
+        before = mine[-1:]
+    return np.concatenate(gaps)

@@ -5,6 +5,8 @@ One answer: intended at 0, sent at 10, role chunk at 30, text at 110, 130, 150 (
 """
 
 import re
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -287,3 +289,21 @@ def test_the_page_names_the_versions_that_were_read():
     rows = re.findall(r"^\| (\S+) \| [^|]+ \| ([\d.]+) \|", page, re.MULTILINE)
     assert dict(rows) == READ_IN, "of a tool with two rows the last is its newest"
     assert set(TOOLS) <= set(READ_IN)
+
+
+def test_events_are_read_in_blocks(monkeypatch):
+    """Of a long cell the gaps stay in memory, three times 8 bytes an event, and no copy of all events."""
+    count, requests = 30_000, 20
+    made = records(*({"intended": 0, "sent": 10, "texts": [110, 150], "tokens": 5} for _ in range(requests)))
+    events = np.zeros(count, EVENT_DTYPE)
+    events["seq"], events["wire_bytes"] = np.arange(count) // (count // requests), 1
+    events["kind"], events["stamp_ns"] = EventKind.TEXT, np.arange(count) * MS
+    long = replace(made, events=events)
+    whole = recompute(TOOLS.values(), long, facts())
+    monkeypatch.setattr("harness.records.layout._EVENTS_PER_BLOCK", count // 30 - 1)
+    tracemalloc.start()
+    try:
+        assert recompute(TOOLS.values(), long, facts()) == whole
+        assert tracemalloc.get_traced_memory()[1] < 70 * count
+    finally:
+        tracemalloc.stop()
