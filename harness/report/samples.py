@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import by_arrival, values_ms
+from harness.metrics.pooled import MOST_VALUES
 from harness.metrics.view import RequestView
 from harness.model import METRICS
 from harness.records.layout import UNKNOWN, Outcome, Records
@@ -22,7 +23,7 @@ DISTRIBUTED = {
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    latencies: Mapping[str, NDArray[np.float64]]  # by metric; infinite where no answer came
+    latencies: Mapping[str, NDArray[np.float64]]  # by metric, `_thinned`; infinite where no answer came
     prompt_tokens: NDArray[np.int32]  # of the answers that reported them
     output_tokens: NDArray[np.int32]
     answers: tuple[str, ...]  # of the first measured requests that were answered
@@ -32,7 +33,9 @@ class Samples:
 def take(records: Records) -> Samples:
     view = RequestView(by_arrival(records))
     return Samples(
-        latencies={metric: values for metric, values in values_ms(view).items() if metric in DISTRIBUTED},
+        latencies={
+            metric: _thinned(values) for metric, values in values_ms(view).items() if metric in DISTRIBUTED
+        },
         prompt_tokens=_reported(view.answers["prompt_tokens"]),
         output_tokens=_reported(view.answers["output_tokens"]),
         answers=tuple(records.texts[index] for index in np.flatnonzero(view.answered)[:ANSWERS]),
@@ -42,6 +45,13 @@ def take(records: Records) -> Samples:
             if error and outcome != Outcome.ABANDONED
         ),
     )
+
+
+def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """At most MOST_VALUES, evenly by rank, with the least and the largest: gaps would fill the memory."""
+    if len(values) <= MOST_VALUES:
+        return values
+    return np.sort(values)[np.linspace(0, len(values) - 1, MOST_VALUES).astype(np.int64)]
 
 
 def _reported(values: NDArray[np.int32]) -> NDArray[np.int32]:
