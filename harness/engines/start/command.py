@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,10 @@ HOST = "127.0.0.1"
 CPUSET = "BENCH_CPUSET"  # names the CPUs of containers
 _SHIMS = Path(__file__).parents[1] / "shims"
 _MOST_SOCKETS_BYTES = 70  # Linux takes 107 for a socket's path; vLLM's names have 36
+
+_NOT_RECORDED = "(not recorded)"
+# Narrower than CREDENTIAL, by which `--max-num-batched-tokens` would be one.
+_SECRET_FLAG = re.compile(r"api[-_]?key|(hf|hub|auth|access)[-_]token|secret|passw|credential", re.IGNORECASE)
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
 # What it does not see cannot change a measurement without being recorded. Variables with an address are left
@@ -63,9 +67,22 @@ class Command:
 def without_secrets(env: Mapping[str, str | None]) -> dict[str, str | None]:
     """The environment as it may be recorded."""
     return {
-        name: "(not recorded)" if value is not None and _hides(name, value) else value
+        name: _NOT_RECORDED if value is not None and _hides(name, value) else value
         for name, value in env.items()
     }
+
+
+def without_secret_arguments(command: Iterable[str]) -> list[str]:
+    """The command as it may be recorded, without values of flags such as `--api-key` and `--hf-token`."""
+    recorded, hides = list[str](), False
+    for word in command:
+        if word.startswith("-"):
+            flag, equals, _value = word.partition("=")
+            hides = _SECRET_FLAG.search(flag) is not None
+            recorded.append(f"{flag}={_NOT_RECORDED}" if hides and equals else word)
+        else:
+            recorded.append(_NOT_RECORDED if hides else word)
+    return recorded
 
 
 def settable(definition: Backend, choice: LaunchChoice | None = None) -> dict[str, type[Value]]:
@@ -184,8 +201,8 @@ def facts_ahead(definition: Backend, choice: LaunchChoice) -> EngineFacts:
         env |= table.env
     return {
         **facts,
-        "command": [filled(word, fill, definition.name) for word in words],
-        "env": {name: filled(value, fill, definition.name) for name, value in env.items()},
+        "command": without_secret_arguments(filled(word, fill, definition.name) for word in words),
+        "env": without_secrets({name: filled(text, fill, definition.name) for name, text in env.items()}),
     }
 
 

@@ -12,7 +12,7 @@ from harness.engines.provide.install import EngineEnv, install_engine, needs_ins
 from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights
 from harness.engines.start import gpus, orphans
-from harness.engines.start.command import Command, build_command, write_files
+from harness.engines.start.command import Command, build_command, without_secret_arguments, write_files
 from harness.engines.start.process import EngineProcess
 from harness.engines.start.request import EngineRequest
 from harness.engines.start.started import EngineFacts, Started
@@ -65,7 +65,7 @@ def start_process(
 
         def facts() -> EngineFacts:
             found: EngineFacts = {
-                "command": list(command.argv),
+                "command": without_secret_arguments(command.argv),
                 "env": command.recorded_env(),
                 "files": command.files,
                 "pid": process.pid,

@@ -15,7 +15,7 @@ from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights, is_piece
 from harness.engines.start import orphans
 from harness.engines.start.command import HOST as LOOPBACK
-from harness.engines.start.command import filled_files, without_secrets, write_files
+from harness.engines.start.command import filled_files, without_secret_arguments, without_secrets, write_files
 from harness.engines.start.containers import owners
 from harness.engines.start.containers.compose_tool import find_compose
 from harness.engines.start.containers.container import Container, container_facts
@@ -111,7 +111,7 @@ def start_container(
             command, about = container_facts(attributes)
             recorded = _recorded(content)
             return {
-                "command": command,
+                "command": without_secret_arguments(command),
                 "env": recorded["services"][definition.name]["environment"] | _seen(device, gpus),
                 "files": files,
                 "pid": attributes["State"]["Pid"],
@@ -159,7 +159,11 @@ def _gpus(definition: Backend, device: str, asked: Sequence[str]) -> list[str]:
 def _recorded(content: Mapping[str, Any]) -> dict[str, Any]:
     """The Compose file without secrets that its definition holds."""
     services = {
-        name: {**entry, "environment": without_secrets(entry["environment"])}
+        name: {
+            **entry,
+            "command": without_secret_arguments(entry["command"]),
+            "environment": without_secrets(entry["environment"]),
+        }
         for name, entry in content["services"].items()
     }
     return {**content, "services": services}

@@ -7,7 +7,13 @@ import pytest
 
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.weights import Weights
-from harness.engines.start.command import build_command, configured, facts_ahead, values_in_use
+from harness.engines.start.command import (
+    build_command,
+    configured,
+    facts_ahead,
+    values_in_use,
+    without_secret_arguments,
+)
 from harness.engines.start.launch_choice import LaunchChoice, as_launched
 from harness.errors import SpecError
 from harness.host import paths
@@ -124,6 +130,18 @@ def test_engines_see_no_keys_and_records_hold_no_secrets(monkeypatch):
     assert recorded["HF_TOKEN"] == recorded["HTTPS_PROXY"] == "(not recorded)"
     assert recorded["VLLM_SERVER_DEV_MODE"] == "1"
     assert "HOME" not in recorded
+
+
+def test_values_of_flags_for_secrets_are_not_recorded():
+    engine = (
+        "serve M --api-key a b --port 1 --hf-token=c --api_key d --ssl-keyfile-password e --tokenizer t -v"
+    )
+    kept = "serve M --api-key X X --port 1 --hf-token=X --api_key X --ssl-keyfile-password X --tokenizer t -v"
+    recorded = without_secret_arguments(engine.split())
+    assert recorded == [word.replace("X", "(not recorded)") for word in kept.split()]
+    shown = facts_ahead(load_backend("vllm"), LaunchChoice("process", ""))["command"]
+    assert "(not recorded)" not in shown
+    assert "--max-num-batched-tokens" in shown
 
 
 def test_an_engine_sees_its_own_settings_and_they_are_recorded(monkeypatch):

@@ -141,14 +141,17 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
 
 def test_a_key_in_a_definition_reaches_the_container_and_no_record():
     plain = load_backend("vllm")
-    compose = replace(plain.compose, env={"NGC_API_KEY": "nvapi-1", "QUIET": "1"})
+    words = (*plain.compose.args, "--api-key", "nvapi-1", "--max-num-seqs", "8")
+    compose = replace(plain.compose, env={"NGC_API_KEY": "nvapi-1", "QUIET": "1"}, args=words)
     hub = Weights("org/model", "t", "q", None, None, "hub")
     content = started(replace(plain, compose=compose), "cuda", hub, ["0"])
     assert content["services"]["vllm"]["environment"]["NGC_API_KEY"] == "nvapi-1"
+    assert content["services"]["vllm"]["command"][-3] == "nvapi-1"
     recorded = compose_launch._recorded(content)
     assert "nvapi-1" not in yaml_text(recorded)
     kept = recorded["services"]["vllm"]["environment"]
     assert (kept["NGC_API_KEY"], kept["QUIET"], kept["HF_TOKEN"]) == ("(not recorded)", "1", None)
+    assert recorded["services"]["vllm"]["command"][-4:] == ["--api-key", "(not recorded)", *words[-2:]]
     assert {**content, "services": 0} == {**recorded, "services": 0}
 
 
