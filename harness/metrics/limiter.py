@@ -7,8 +7,7 @@ utilisation, which only says that some kernel was running.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from harness.metrics.state import State
-from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
+from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, State, known
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted, percent_apart
 

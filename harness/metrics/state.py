@@ -6,7 +6,6 @@ longer and longer; a latency then says how long was measured, not how fast the s
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,13 @@ from harness.metrics.quality import form_refused
 from harness.metrics.reason import OfServer, OfTimes
 from harness.metrics.sessions import in_flight_share
 from harness.metrics.window import MIN_STEADY_TIMES, first_left_empty_ns, session_ends_ns
-from harness.model import Load, known
+from harness.model import Load, State, known
 from harness.model.numbers import counted, percent_apart, short
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 from harness.stats.serial import lasting
 
 Floats = NDArray[np.float64]
-State = Literal["under load", "saturated", "unstable"]
 
 UNSERVED = 0.01  # share of the requests: the limit of failed-requests and dropped-requests
 BEHIND = 0.05  # share of what is sent by which an open loop falls behind

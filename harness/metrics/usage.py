@@ -6,7 +6,6 @@ from harness.metrics import cost, cpu_use, energy, gpus, pace, throughput
 from harness.metrics.goodput import goodput_of
 from harness.metrics.limiter import Watched, limiter
 from harness.metrics.reason import NO_ANSWER, NOT_COUNTED
-from harness.metrics.state import State
 from harness.metrics.view import CellView, Figures
 from harness.metrics.window import Window
 from harness.model import (
@@ -16,6 +15,7 @@ from harness.model import (
     SampledSource,
     Server,
     SourceHealth,
+    State,
     TelemetryHealth,
     from_json,
     known,

@@ -177,7 +177,7 @@ from harness.model.plan import (
 from harness.model.probe import Finding, Probed
 from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_json, known
 from harness.model.summary import ModelName, RunWarning, Summary
-from harness.model.validity import VERDICTS, Reason, Validity
+from harness.model.validity import VERDICTS, Doubt, Reason, Validity
 from harness.model.workload import (
     ArrivalStatistics,
     CardLoad,

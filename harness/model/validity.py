@@ -7,6 +7,7 @@ from harness.model.issue import IssueCode
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]
+Doubt = Literal["SUSPECT", "INVALID"]
 VERDICTS: tuple[Verdict, ...] = ("VALID", "SUSPECT", "INVALID")  # from best to worst
 
 
@@ -14,7 +15,7 @@ class Reason(Record, frozen=True):
     """One broken rule: a reason to doubt the figures of a cell."""
 
     code: Annotated[IssueCode, doc("Rule that was broken: docs/validity.md.")]
-    verdict: Annotated[Literal["SUSPECT", "INVALID"], doc("Verdict that this reason alone gives the cell.")]
+    verdict: Annotated[Doubt, doc("Verdict that this reason alone gives the cell.")]
     measured: Annotated[str, doc("Measured value, with its unit.")]
     limit: Annotated[str, doc("Limit of the rule, with its unit.")]
     hint: Annotated[str, doc("Advice on what to do.")]

@@ -9,12 +9,12 @@ import numpy as np
 from harness.metrics.quality import form_refused, unanswered
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.metrics.view import Mask
-from harness.model import UNSET, Imported, IssueCode, UnsetType
+from harness.model import UNSET, Doubt, Imported, IssueCode, UnsetType
 from harness.model.numbers import apart, counted, most_first, percent_apart
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, Outcome
 from harness.untrusted.text import one_line
-from harness.validity.rule import Doubt, Evidence, Rule, Violation
+from harness.validity.rule import Evidence, Rule, Violation
 
 MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01

@@ -11,6 +11,7 @@ from harness.model import (
     Answers,
     CellFacts,
     ClientStats,
+    Doubt,
     IssueCode,
     Law,
     Load,
@@ -23,7 +24,6 @@ from harness.model.numbers import counted
 from harness.records.layout import Phase, Records
 from harness.records.request_table import RequestTable
 
-Doubt = Literal["SUSPECT", "INVALID"]
 # engine: the run failed, which counts against the engine. client and machine: nothing about the engine, so
 # an INVALID cell is measured again. work: of what was asked; measuring again is no better.
 Cause = Literal["engine", "client", "machine", "work"]

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from harness.metrics.standstill import HIT_SHARE, standstill
-from harness.model import CellResult, IssueCode, RunWarning, Standstill, known
+from harness.model import CellResult, Doubt, IssueCode, RunWarning, Standstill, known
 from harness.model.numbers import apart, counted, percent_apart
 from harness.validity.notices import ENGINE_STALLED
-from harness.validity.rule import Doubt, Evidence, Rule, Violation
+from harness.validity.rule import Evidence, Rule, Violation
 
 # A rate is low by the share that was lost. Within 5% two engines count as the same: less than half of that.
 LOST_INVALID = 0.02

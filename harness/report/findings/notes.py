@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from harness.metrics.cost import NO_PRICE
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
-from harness.model import CellResult, IssueCode, LoadPoint, Reason, Requests, Summary, UnsetType
+from harness.model import CellResult, Doubt, IssueCode, LoadPoint, Reason, Requests, Summary, UnsetType
 from harness.model.numbers import as_given, counted, percent, short
 from harness.report.findings.classes import class_lines
 from harness.report.findings.grid import COLUMNS, Column, known, never
@@ -17,7 +16,6 @@ from harness.report.view import Group, Row, charged, first_cells, groups, labels
 from harness.report.wording import listing, plain
 from harness.validity import RULES, unchecked
 
-Doubt = Literal["SUSPECT", "INVALID"]
 MOST_PLACES = 4  # cells that a note names one by one
 SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
 

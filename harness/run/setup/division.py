@@ -3,18 +3,16 @@
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from harness.engines.start.command import settable
 from harness.model import HostFacts
+from harness.model.identity import Division
 from harness.run.setup.noise import host_key
 from harness.run.setup.prepare import BackendPlan, Prepared
 from harness.spec import files
 from harness.spec.backend import Variant
 from harness.spec.scenario import Scenario
 from harness.spec.tuned import Provenance
-
-Division = Literal["default", "tuned", "custom"]
 
 
 def division(prepared: Prepared, backend: BackendPlan) -> Division | None:
