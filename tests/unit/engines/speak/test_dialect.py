@@ -55,6 +55,43 @@ def test_each_engine_gets_its_own_field_names():
         assert "repetition_penalty" not in llamacpp
 
 
+@pytest.mark.parametrize(
+    ("name", "neutral"),
+    [
+        ("koboldcpp", {"top_k": 0}),  # 100 by default
+        ("localai", {"top_k": 0, "repeat_penalty": 1.0}),  # 40
+        (
+            "mistralrs",
+            {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0},
+        ),  # the next as the model's file says
+        ("modular-max", {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}),
+        ("ovms", {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}),  # or 40
+    ],
+)
+def test_no_default_of_an_engine_or_of_a_model_leaves_likely_tokens_out(name, neutral):
+    assert neutral.items() <= body(load_backend(name), Request(temperature=0.7)).items()
+
+
+def test_what_no_request_can_say_is_said_at_the_start():
+    """Ollama takes 40 of top_k from its defaults, vLLM behind Dynamo what the model's file says."""
+    steps = [step.body for step in load_backend("ollama").server.prepare if step.path == "/api/create"]
+    assert [step["parameters"] for step in steps] == [{"top_k": 0, "repeat_penalty": 1.0}] * 2
+    args = load_backend("dynamo").engine.args
+    assert args[args.index("--generation-config") + 1] == "vllm"
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("localai", {"reasoning_effort": "none"}),
+        ("modular-max", {"chat_template_kwargs": {"enable_thinking": False}}),
+        ("ovms", {"chat_template_kwargs": {"enable_thinking": False}}),
+    ],
+)
+def test_an_engine_that_can_be_kept_from_thinking_is(name, field):
+    assert field.items() <= body(load_backend(name)).items()
+
+
 def test_exact_output_only_where_wanted_and_possible():
     vllm, generic = load_backend("vllm"), load_backend("openai")
     assert "ignore_eos" not in body(vllm, Request(exact_output=False))
