@@ -107,9 +107,10 @@ class Description:
         for backend in prepared.backends:
             launch, track = backend.launch, backend.track
             why = f" ({launch.why})" if verbose else ""
-            repo = prepared.model.tracks[track].repo if track else ""
             weights = f", weights {track}" if track else ""
-            yield f"  {backend.label}: {launch.mode}{why}{weights}" + (f" of {repo} (model hub)" if repo else "")
+            if track and (repo := prepared.model.tracks[track].repo):
+                weights += f" of {repo} (model hub)"
+            yield f"  {backend.label}: {launch.mode}{why}{weights}"
             if verbose:
                 yield from (
                     f"    known of it: {line}" for line in known(backend.ref.definition, launch=launch)
