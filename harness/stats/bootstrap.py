@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from harness.stats.runs import Floats, Shift
 
 RESAMPLES = 10_000
+_SEED = 0
 
 Draws = NDArray[np.int64]
 
@@ -55,16 +56,16 @@ class Pool:
 
 
 @lru_cache(maxsize=64)
-def draws_of(runs: int, resamples: int = RESAMPLES, seed: int = 0) -> tuple[Draws, Floats]:
+def draws_of(runs: int, resamples: int = RESAMPLES) -> tuple[Draws, Floats]:
     """How often each run is in each distinct draw, and the share of all draws that are equal to it."""
-    counts = np.random.Generator(np.random.PCG64(seed)).multinomial(runs, np.full(runs, 1 / runs), resamples)
+    counts = np.random.Generator(np.random.PCG64(_SEED)).multinomial(runs, np.full(runs, 1 / runs), resamples)
     distinct, repeated = np.unique(counts, axis=0, return_counts=True)
     return distinct, repeated / resamples
 
 
-def log_quantile(pool: Pool, share: float, resamples: int = RESAMPLES, seed: int = 0) -> Shift | None:
+def log_quantile(pool: Pool, share: float, resamples: int = RESAMPLES) -> Shift | None:
     """The logarithm of a quantile; None if it is infinite or not above 0 in a draw. Needs two runs."""
-    return _log_shift(_all_and_draws(pool, share, resamples, seed), len(pool.ranks), resamples, seed)
+    return _log_shift(_all_and_draws(pool, share, resamples), len(pool.ranks), resamples)
 
 
 def log_quantile_ratio(a: Pool, b: Pool, share: float, *, paired: bool) -> Shift | None:
@@ -77,18 +78,18 @@ def log_quantile_ratio(a: Pool, b: Pool, share: float, *, paired: bool) -> Shift
     return None if first is None or second is None else Shift.between(first, second)
 
 
-def _all_and_draws(pool: Pool, share: float, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+def _all_and_draws(pool: Pool, share: float, resamples: int = RESAMPLES) -> Floats:
     """The quantile of all runs, then those of the draws."""
     runs = len(pool.ranks)
-    draws, _ = draws_of(runs, resamples, seed)
+    draws, _ = draws_of(runs, resamples)
     return pool.quantiles(share, np.vstack([np.ones(runs, np.int64), draws]))
 
 
-def _log_shift(logs: Floats, runs: int, resamples: int = RESAMPLES, seed: int = 0) -> Shift | None:
+def _log_shift(logs: Floats, runs: int, resamples: int = RESAMPLES) -> Shift | None:
     if not np.isfinite(logs).all() or (logs <= 0).any():
         return None
     estimate, *drawn = np.log(logs)
-    _, shares = draws_of(runs, resamples, seed)
+    _, shares = draws_of(runs, resamples)
     mean = float(np.average(drawn, weights=shares))
     variance = float(np.average((np.asarray(drawn) - mean) ** 2, weights=shares))
     return Shift(float(estimate), (variance * runs / (runs - 1)) ** 0.5, runs - 1)

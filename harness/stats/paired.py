@@ -8,7 +8,6 @@ excludes no change only where that test decides. Below a level of 0.1% Tango's m
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -63,7 +62,7 @@ def change(first: str, second: str, level: float = LEVEL) -> Change | None:
     """
     pairs = list(zip(first, second, strict=False))
     found: Change | None = None
-    for end, part in zip(look_ends(len(pairs)), _parts(), strict=True):
+    for end, (_, part) in zip(look_ends(len(pairs)), LOOKS, strict=True):
         both = [pair for pair in pairs[:end] if NOT_ASKED not in pair]
         if len(both) > (found.compared if found else 0) and any("1" in pair for pair in both):
             found = _look(both.count(("1", "0")), both.count(("0", "1")), len(both), part * level)
@@ -74,10 +73,6 @@ def change(first: str, second: str, level: float = LEVEL) -> Change | None:
 
 def look_ends(questions: int) -> tuple[int, ...]:
     return tuple(math.ceil(share * questions) for share, _ in LOOKS)
-
-
-def _parts() -> Sequence[float]:
-    return [part for _, part in LOOKS]
 
 
 @lru_cache(maxsize=4096)

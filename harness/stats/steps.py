@@ -18,7 +18,8 @@ from harness.stats.student import t_cdf
 
 FAR = 5.0  # deviations from the median of its neighbours: 1 of 100,000 normal values
 MOST_ODD = 0.1  # of the values
-STRETCH_SHARE = 0.01  # of alpha: where nights resemble their neighbours, chance makes stretches
+ALPHA = 0.01
+STRETCH_ALPHA = 0.0001  # where nights resemble their neighbours, chance makes stretches
 MEDIAN_STEP = 0.954  # deviations between two normal values, in the median
 
 
@@ -31,7 +32,7 @@ class Level:
     mean: float
 
 
-def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level]:
+def levels(values: Floats, *, least: int = 3) -> list[Level]:
     """Levels of a series in order.
 
     Each side of a change has `least` values or more, and most of its values, on its own side of the middle
@@ -40,7 +41,7 @@ def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level
     """
     usual = _usual(values, least)
     kept = values[usual]
-    bounds = [0, *_splits(kept, 0, alpha, least), len(kept)]
+    bounds = [0, *_splits(kept, 0, least), len(kept)]
     while (unfounded := _unfounded(kept, bounds, least)) is not None:
         bounds.remove(unfounded)
     # An odd value next to a change is the first of the new level: that of an upgrade, rather than the last.
@@ -70,23 +71,23 @@ def _usual(values: Floats, least: int) -> NDArray[np.intp]:
     return np.flatnonzero(near) if near.mean() >= 1 - MOST_ODD else all_places
 
 
-def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
-    found = _split(values, alpha, least) or _stretch(values, STRETCH_SHARE * alpha, least)
+def _splits(values: Floats, offset: int, least: int) -> list[int]:
+    found = _split(values, least) or _stretch(values, least)
     bounds = [0, *found, len(values)] if found else []
-    inner = (_splits(values[start:stop], offset + start, alpha, least) for start, stop in pairwise(bounds))
+    inner = (_splits(values[start:stop], offset + start, least) for start, stop in pairwise(bounds))
     return sorted([*(offset + split for split in found), *chain.from_iterable(inner)])
 
 
-def _split(values: Floats, alpha: float, least: int) -> list[int]:
+def _split(values: Floats, least: int) -> list[int]:
     """The place before and after which the values differ most, or nothing."""
     looked_at = range(least, len(values) - least + 1)
     candidates = [split for split in looked_at if min(_on_own_side(values, split)) >= least]
     # By t, not by p: in a long series p is 0 at several splits next to the true one.
     best = max(candidates, key=lambda split: _t_value(values, split), default=0)
-    return [best] if best and _is_sure(values, best, alpha / len(looked_at)) else []
+    return [best] if best and _is_sure(values, best, ALPHA / len(looked_at)) else []
 
 
-def _stretch(values: Floats, alpha: float, least: int) -> list[int]:
+def _stretch(values: Floats, least: int) -> list[int]:
     """Both ends of the stretch that differs most from all around it, or nothing.
 
     Where a level comes back after another, either side of a single split can hold as much of both.
@@ -105,7 +106,7 @@ def _stretch(values: Floats, alpha: float, least: int) -> list[int]:
     for _squares, start, length in sorted(stretches, reverse=True):
         turned = np.roll(values, -start)  # what lies before the stretch goes behind it
         if min(_on_own_side(turned, length)) >= least:
-            return [start, start + length] if _is_sure(turned, length, alpha / looked_at) else []
+            return [start, start + length] if _is_sure(turned, length, STRETCH_ALPHA / looked_at) else []
     return []
 
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from harness.stats import steps
 from harness.stats.steps import levels
 
 
@@ -126,7 +127,7 @@ def test_a_step_of_two_and_a_half_deviations_is_seen_after_four_runs():
     assert sum(len(levels(values)) > 1 for values in series) >= 80
 
 
-def test_a_step_is_as_sure_as_a_t_test_of_both_sides_together():
+def test_a_step_is_as_sure_as_a_t_test_of_both_sides_together(monkeypatch):
     """Two runs of three, each a spread of 2: t is the difference over 0.816, at 4 degrees of freedom.
 
     In a table, 4.604 is what chance exceeds once in a hundred: a difference of 3.76; 2.776 once in 20: 2.27.
@@ -134,8 +135,9 @@ def test_a_step_is_as_sure_as_a_t_test_of_both_sides_together():
     low = np.array([0.0, 1.0, 2.0])
     assert bounds([*low, *(low + 3.72)]) == [(0, 6)]
     assert bounds([*low, *(low + 3.80)]) == bounds([*low, *(low - 3.80)]) == [(0, 3), (3, 6)]
-    assert bounds([*low, *(low + 2.23)], alpha=0.05) == [(0, 6)]
-    assert bounds([*low, *(low + 2.31)], alpha=0.05) == [(0, 3), (3, 6)]
+    monkeypatch.setattr(steps, "ALPHA", 0.05)
+    assert bounds([*low, *(low + 2.23)]) == [(0, 6)]
+    assert bounds([*low, *(low + 2.31)]) == [(0, 3), (3, 6)]
 
 
 def test_more_places_to_split_ask_for_more_certainty():
