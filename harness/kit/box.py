@@ -97,7 +97,7 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
         return 0 if state == "built" else 3
     python = kit_env.make(kit, "bench", work / "bench")
     results = work / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}"
-    results.mkdir()
+    results.mkdir(mode=0o700)  # prompts and answers
     if command:
         code = _ended([str(python), "-P", "-m", "harness", *command], results)
     else:

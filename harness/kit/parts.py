@@ -5,6 +5,7 @@ Next to the parts lies a list of check sums. Where there is no bench yet, this f
 
 import hashlib
 import io
+import os
 import sys
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> l
     """The files `target`.000, .001, …, and `target`.sha256; `pack`: compressed."""
     limit = max(1, int(min(max_mb * MB, sys.maxsize)))  # infinity: one part
     target.parent.mkdir(parents=True, exist_ok=True)
-    writer = _Parts(target, limit)
+    writer = _Parts(target, limit, 0o600 if pack else 0o666)  # results hold prompts and answers
     with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:
         archive.add(folder, arcname=folder.name, filter=plain)
     writer.close()
@@ -63,7 +64,7 @@ def unpack(archive: IO[bytes], folder: Path) -> str:
     try:
         with tarfile.open(fileobj=archive, mode="r|*") as members:
             if hasattr(tarfile, "data_filter"):
-                members.extractall(folder, filter="data")
+                members.extractall(folder, filter=_data)
             else:
                 members.extractall(folder, map(_plain_below, members))
             return members.getnames()[0]
@@ -108,28 +109,39 @@ def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member
 
 
+def _data(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """Python's own filter, which would let everybody read a folder that was its owner's alone."""
+    kept = tarfile.data_filter(member, folder)
+    return kept.replace(mode=0o700, deep=False) if _is_private(member) else kept
+
+
+def _is_private(member: tarfile.TarInfo) -> bool:
+    return member.isdir() and not member.mode & 0o077
+
+
 def _plain_below(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Returns it if it is a file or a folder below where it is unpacked. Raises TarError."""
     path = PurePosixPath(member.name)
     if not (member.isreg() or member.isdir()) or path.is_absolute() or ".." in path.parts:
         raise tarfile.TarError(f"{member.name!r} is no plain file in the folder; Python 3.11.4 unpacks links")
-    member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+    member.mode = 0o700 if _is_private(member) else 0o755 if member.isdir() or member.mode & 0o100 else 0o644
     return member
 
 
 class _Parts(io.RawIOBase):
     """Goes on in the next part when one is full."""
 
-    def __init__(self, path: Path, limit: int) -> None:
+    def __init__(self, path: Path, limit: int, mode: int) -> None:
         self.written: list[Path] = []
-        self._path, self._limit = path, limit
+        self._path, self._limit, self._mode = path, limit, mode
         self._file = self._next()
 
     def _next(self) -> io.BufferedWriter:
         part = self._path.with_name(f"{self._path.name}.{len(self.written):03}")
         self.written.append(part)
         self._left = self._limit
-        return part.open("wb")
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, self._mode)
+        return os.fdopen(descriptor, "wb")
 
     def write(self, data: bytes) -> int:  # type: ignore[override]  # tarfile writes bytes alone
         view = memoryview(data)

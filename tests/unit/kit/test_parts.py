@@ -135,6 +135,16 @@ def test_what_leads_out_of_the_folder_is_refused(tmp_path, bad):
 
 
 @pytest.mark.usefixtures("any_python")
+def test_a_run_that_was_carried_is_still_its_owners_alone(folder, tmp_path):
+    """Run folders have mode 0700. Their parts lay open, and so did what was joined."""
+    (folder / "run").mkdir(mode=0o700)
+    made = split(folder, tmp_path / "kit.tar.xz", 16, pack=True)
+    assert [part.stat().st_mode & 0o777 for part in made] == [0o600]
+    (joined,) = join([*made, tmp_path / "kit.tar.xz.sha256"], tmp_path / "back")
+    assert (joined / "run").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.usefixtures("any_python")
 def test_programs_stay_programs_and_nothing_runs_as_another_user(tmp_path):
     members = (member("kit", tarfile.DIRTYPE, mode=0o777), member("kit/run", mode=0o4755))
     place = archived(tmp_path / "kit.tar", *members, member("kit/page", mode=0o666))
