@@ -170,7 +170,7 @@ class Description:
         sizes = self.prepared.probe_sizes
         if sizes is None:
             most = "at most " if self.prepared.looks else ""
-            measured = "" if self.expected_s is None else f", about {self.expected_s:.0f} s of load"
+            measured = "" if self.expected_s is None else f", about {duration(self.expected_s)} of load"
             return f"{most}{counted(len(self.cells), 'cell')}{measured}"
         loads = self.prepared.plan[0].cells
         lasts = f"lasts {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
@@ -186,8 +186,8 @@ class Description:
     def _starts(self) -> str:
         starts, most = len(_started(self.prepared)), "at most " if self.prepared.looks else ""
         if not starts:
-            return "no engine start" + (f", about {self.starts_s:.0f} s of pauses" if self.starts_s else "")
-        took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
+            return "no engine start" + (f", about {duration(self.starts_s)} of pauses" if self.starts_s else "")
+        took = "" if self.starts_s is None else f", about {duration(self.starts_s)} with pauses"
         return f"{most}{counted(starts, 'engine start')}{took}"
 
 

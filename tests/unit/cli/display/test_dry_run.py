@@ -125,6 +125,11 @@ def test_a_server_that_runs_already_is_not_started(capsys):
     assert "1 request at this rate" in shown
 
 
+def test_a_long_plan_is_in_minutes_and_hours(capsys):
+    assert main([*RUN, "--rate", "1", "--requests", "3600", "--repeats", "3"]) == ExitCode.OK
+    assert "3 cells, about 3.0 h of load" in capsys.readouterr().out
+
+
 def test_each_cell_is_listed_on_request(earlier, capsys):
     lines = planned(capsys, *CLOSED, "--repeats", "2", "-v")
     rows = [line.split() for line in lines if "-llamacpp-c4-r" in line]
