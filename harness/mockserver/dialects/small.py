@@ -117,7 +117,6 @@ HOSTED = Dialect(
 OMLX = Dialect(
     name="omlx",
     habits=Habits(keepalive_ms=10.0),
-    shape=Shape(cached_tokens=False),
     structure=Structure(OPENAI_FORMATS),
     cache_block_tokens=16,
     forces_length=False,
