@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -160,3 +161,18 @@ def test_the_base_install_stays_small(installed):
     print(f"{len(ours)} packages, {size / 1e6:.0f} MB")
     assert len(ours) <= 45
     assert size <= 400e6
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="the lowest versions have no wheels for this Python")
+def test_the_lowest_versions_that_it_takes_are_enough(wheel, tmp_path):
+    """The series that each bound of pyproject.toml begins with. A run imports what draws and what samples."""
+    required = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
+    lowest = [re.sub(r">=([\d.]+)", r"==\1.*", requirement) for requirement in required]
+    venv.create(tmp_path / "env", symlinks=True)
+    python = tmp_path / "env/bin/python"
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile"]
+    subprocess.run([*install, str(wheel), *lowest], check=True)
+    load = ["--scenario", "fixed-length", "--backends", "vllm", "--launch", "simulate", "--requests", "6"]
+    call([python, "-m", "harness", "run", *load, "--concurrency", "2", "--out", tmp_path], tmp_path)
+    (facts,) = tmp_path.glob("*/cells/*/cell.json")
+    assert json.loads(facts.read_text())["telemetry"]["problem"] is None

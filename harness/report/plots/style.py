@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.typing import RcKeyType
 
 from harness.model.lines import wrap
 from harness.report.wording import capital, plain
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType  # of matplotlib 3.11
 
 # Okabe and Ito's colours, distinguished with any colour vision. Their yellow is too pale for a thin line on
 # white and is darkened; their black is left to the text.
@@ -29,7 +31,7 @@ CAPTION_SIZE, CAPTION_FITS = 8, 98
 LEGEND_FITS, HANDLE_TAKES = 92, 7  # characters of a row; of the line and the gaps next to a name
 LEGEND_ROWS, ROW_INCHES = 5, 0.19  # rows that a picture has room for; what each more takes
 
-_STYLE: dict[RcKeyType, Any] = {
+_STYLE: "dict[RcKeyType, Any]" = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
     "font.size": 9.5,
