@@ -18,6 +18,7 @@ from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
 from harness.host import paths
 from harness.host.helper_process import follow, without_credentials
+from harness.untrusted import inert
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0
@@ -39,7 +40,8 @@ class Log:
         return cls(path, path.stat().st_size if path.exists() else 0)
 
     def tail(self, lines: int) -> str:
-        """The beginnings of the last `lines` non-empty lines, without colours; "" when there is no log.
+        """The beginnings of the last `lines` non-empty lines, inert and without colours; "" when there is no
+        log: an engine prints what its model's files say.
 
         Of the states of a progress bar, which a terminal writes over one another, it has the last.
         """
@@ -49,7 +51,7 @@ class Log:
                 text = COLOUR.sub("", handle.read().decode(errors="replace"))
         except FileNotFoundError:
             return ""
-        shown = (line.rstrip().rpartition("\r")[2] for line in text.split("\n"))
+        shown = (inert(line.rstrip().rpartition("\r")[2]) for line in text.split("\n"))
         last = [line for line in shown if line.strip()][-lines:]
         return "\n".join(line[:_LINE_CHARS].rstrip() for line in last)
 

@@ -197,3 +197,9 @@ def test_what_an_earlier_start_wrote_is_no_cause_of_this_one(tmp_path):
     with earlier.open("a") as file:
         file.write("INFO loading weights\n")
     assert below(failure("ended", "vllm", begun)) == ["  | INFO loading weights"]
+
+
+def test_a_line_of_a_log_moves_no_cursor_and_sets_no_title(tmp_path):
+    """It is shown while the engine loads; llama.cpp prints what a model's file says of itself."""
+    log = written(tmp_path, "10%\r50% \x1b[32mname\x1b[0m = \x1b]0;title\x07\x1b[2J\u202eend\n")
+    assert log.last_line() == "50% name = \N{REPLACEMENT CHARACTER}]0;title" + 2 * "\ufffd" + "[2J\ufffdend"
