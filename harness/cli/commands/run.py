@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prices.add_arguments(parser)
     output = parser.add_argument_group("output")
     options.add_runs_folder(output, holds="runs")
-    output.add_argument("--dry-run", action="store_true", help="print what is planned and exit")
+    output.add_argument(
+        "--dry-run", action="store_true", help="print what is planned (-v: each cell) and exit"
+    )
     options.add_run_output(output)
     for flag in _SECRETS:
         parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)

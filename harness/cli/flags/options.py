@@ -95,8 +95,7 @@ def add_markdown(parser: argparse._ActionsContainer, target: str) -> None:
 
 
 def add_verbose(
-    parser: argparse._ActionsContainer,
-    what: str = "print every figure, version and note; of a dry run, each cell",
+    parser: argparse._ActionsContainer, what: str = "print every figure, version and note"
 ) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help=what)
 
