@@ -19,6 +19,7 @@ from harness.model import (
     ComparedRun,
     Difference,
     GateRow,
+    LoadPoint,
     Manifest,
     MissingFigure,
     PairVerdict,
@@ -34,6 +35,8 @@ from harness.verdicts.pairs import Pairing, decide
 from harness.verdicts.ratio import estimate
 from harness.verdicts.rules import SESSION_FLOOR, Rules, rules_of
 from harness.verdicts.run_values import Samples, Series, labels, loads, series
+
+_Compared = tuple[str, str, LoadPoint]  # the names of both sides, and a load
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +101,9 @@ def compare_runs(
     )
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
-    verdicts = decide(pairings)
+    verdicts: dict[_Compared, list[PairVerdict]] = {}
+    for verdict in decide(pairings):
+        verdicts.setdefault((verdict.a, verdict.b, verdict.load), []).append(verdict)
     compared = tuple(pair.compared(verdicts) for pair in pairs)
     gone = tuple(dict.fromkeys(_missing(pairs, allow_missing)))  # a run lacks a load once, of all its pairs
     answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))
@@ -251,7 +256,7 @@ class _Pair:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
 
-    def compared(self, verdicts: Sequence[PairVerdict]) -> ComparedPair:
+    def compared(self, verdicts: Mapping[_Compared, Sequence[PairVerdict]]) -> ComparedPair:
         """Takes the verdicts of this pair out of those of all pairs."""
         findings = tuple(
             ComparedFigure(
@@ -260,8 +265,7 @@ class _Pair:
                 values=_values(pairing, verdict),
             )
             for pairing in self.pairings
-            for verdict in verdicts
-            if (verdict.a, verdict.b, verdict.load) == (self.new.name, self.old.name, pairing.load)
+            for verdict in verdicts.get((self.new.name, self.old.name, pairing.load), ())
         )
         return ComparedPair(
             a=ComparedLabel(run=self.new.run.name, label=self.new.label),

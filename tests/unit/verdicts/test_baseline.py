@@ -776,3 +776,17 @@ def test_other_limits_of_goodput_are_listed_though_they_refuse_goodput_alone():
 
     (found,) = differences(side(200.0), side(300.0))
     assert found.text == "limits of goodput: ttft_ms.p95 200 ms | ttft_ms.p95 300 ms"
+
+
+def test_each_verdict_is_looked_up_once_however_many_runs_there_are(monkeypatch):
+    """Of 60 runs of 12 backends at 10 loads there are 7,000 pairs with 50,000 verdicts."""
+    asked = []
+    name = property(lambda member: asked.append(member) or f"{member.run.name}/{member.label}")
+    monkeypatch.setattr("harness.verdicts.baseline._Member.name", name)
+
+    def looks(runs):
+        asked.clear()
+        compare_runs([run(f"r{number}", cells("vllm", 100)) for number in range(runs + 1)])
+        return len(asked)
+
+    assert looks(8) == 2 * looks(4)
