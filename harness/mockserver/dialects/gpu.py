@@ -93,6 +93,6 @@ TENSORRT_LLM = Dialect(
     | frozenset(
         "top_k top_p_min min_p repetition_penalty stop_token_ids include_stop_str_in_output ignore_eos "
         "min_tokens skip_special_tokens spaces_between_special_tokens truncate_prompt_tokens "
-        "add_generation_prompt add_special_tokens cache_salt".split()
+        "add_generation_prompt add_special_tokens chat_template_kwargs cache_salt".split()
     ),
 )

@@ -9,9 +9,7 @@ MISTRALRS = Dialect(
     name="mistralrs",
     habits=Habits(usage="finish"),
     shape=Shape(role="every", cached_tokens=False),
-    structure=Structure(
-        {"text": None, "json_schema": OPENAI_FORMATS["json_schema"]}, {("grammar", "value"): "regex"}
-    ),
+    structure=Structure(OPENAI_FORMATS, {("grammar", "value"): "regex"}),
     labels="",
     cache_block_tokens=1,
 )

@@ -115,7 +115,7 @@ def test_what_an_engine_does_not_hear_is_answered_free(dialect, fields):
         ("tgi", OPENAI_SHAPE, 422),
         ("tgi", {"top_p": 1.0}, 422),
         ("tensorrt-llm", {"structured_outputs": {"regex": "x"}}, 400),
-        ("tensorrt-llm", {"chat_template_kwargs": {}}, 400),
+        ("tensorrt-llm", {"guided_json": SCHEMA}, 400),
         ("transformers", {"ignore_eos": True}, 422),
         ("vllm", {"response_format": {"type": "yaml"}}, 400),
         ("llamacpp", {"response_format": {"type": "json_schema"}}, 400),

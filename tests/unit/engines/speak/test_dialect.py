@@ -86,10 +86,16 @@ def test_what_no_request_can_say_is_said_at_the_start():
         ("localai", {"reasoning_effort": "none"}),
         ("modular-max", {"chat_template_kwargs": {"enable_thinking": False}}),
         ("ovms", {"chat_template_kwargs": {"enable_thinking": False}}),
+        ("tensorrt-llm", {"chat_template_kwargs": {"enable_thinking": False}}),
     ],
 )
 def test_an_engine_that_can_be_kept_from_thinking_is(name, field):
     assert field.items() <= body(load_backend(name)).items()
+
+
+def test_mistral_rs_is_asked_for_any_json_object():
+    asked = body(load_backend("mistralrs"), constraint=Constraint("json_object"))
+    assert asked["response_format"] == {"type": "json_object"}
 
 
 def test_exact_output_only_where_wanted_and_possible():
