@@ -12,7 +12,7 @@ from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
 from harness.report.findings.accuracy_words import compared_accuracy
 from harness.report.findings.against import answers, missing_lines, pair_words
-from harness.report.findings.conclusion import order, speedup
+from harness.report.findings.conclusion import order
 from harness.report.findings.manifest_lines import machine, model
 from harness.report.findings.sentences import sentence
 from harness.report.findings.several import Several, several, why_refused
@@ -137,7 +137,7 @@ def _pair_cell(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
 
 
 def _verdict(finding: ComparedFigure | None) -> Html:
-    """`slower 1.33× (1.30 to 1.36)`; if undecided, the change and its interval; if not comparable, why."""
+    """`slower +33% (+30% to +36%)`, as in the terminal; if not comparable, why."""
     if finding is None:
         return Html("")
     words = {"not enough runs": "undecided"}.get(finding.verdict, finding.verdict)
@@ -147,12 +147,10 @@ def _verdict(finding: ComparedFigure | None) -> Html:
 
 
 def _range(finding: ComparedFigure) -> str:
-    if finding.verdict == "not comparable":
+    if finding.verdict == "not comparable" or not finding.ratio:
         return ""
-    if finding.ratio and finding.undecided:
-        low, middle, high = changes(finding.ratio)
-        return f"{middle} ({low} to {high})"
-    return speedup(finding).span
+    low, middle, high = changes(finding.ratio)
+    return f"{middle} ({low} to {high})"
 
 
 def _against(found: Several, document: RunComparison, pairs: Sequence[ComparedPair]) -> str:

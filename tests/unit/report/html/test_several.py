@@ -47,6 +47,12 @@ def test_what_is_not_comparable_has_its_reason_and_no_ratio():
     assert "<td>n/a</td><td>n/a</td><td>not comparable</td>" in made
 
 
+def test_a_change_is_in_per_cent_whether_it_is_decided_or_not():
+    runs = [drawn("base", 20, cells("vllm", 100)), drawn("new", 22, cells("vllm", 110))]
+    (decided, *_) = page(runs, compare_runs(runs)).split(">slower</span>")[1:]
+    assert decided.partition("</td>")[0].startswith('<small class="range">+10.0% (')
+
+
 def test_an_engine_that_changed_has_every_version_in_the_list_of_runs():
     first, *others = cells("vllm", 100)
     made = [
