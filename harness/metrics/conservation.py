@@ -39,7 +39,6 @@ _RESTARTED = "the engine restarted: what it counted since the last sample before
 _OFFERED = "arrivals = served + backlog growth"
 _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
-_UNNAMED = "the file does not name the load"
 _NO_ANSWER = "no answer in the window"
 NO_SCHEDULE = "when requests were to leave is not known"
 
@@ -262,8 +261,6 @@ def backlog_growth(records: Records, window: Window) -> float:
 def _slots(cell: Cell) -> Law:
     if cell.trees:
         return Law(_SLOTS, why="a session may have several calls in flight")
-    if _load_unnamed(cell):
-        return Law(_SLOTS, why=_UNNAMED)
     slots, requests = cell.facts.load.slots or 0, cell.records.requests
     if cell.facts.imported is not None:  # another tool may warm up with more at once
         requests = requests[requests["phase"] == Phase.MEASURE]
@@ -280,8 +277,6 @@ def _slot_time(cell: Cell) -> Law:
         return Law(law, why="slots were lost with a load process")
     if cell.trees or _thinks(cell):
         return Law(law, why="slots think between requests")
-    if _load_unnamed(cell):
-        return Law(law, why=_UNNAMED)
     slots = cell.facts.load.slots or 0
     expected = slots * window.seconds
     busy_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns).sum()
@@ -290,13 +285,6 @@ def _slot_time(cell: Cell) -> Law:
     idle = np.minimum(requests["sent_ns"], window.end_ns) - np.maximum(due, window.start_ns)
     measured = float(busy_ns + np.maximum(idle[waits], 0).sum()) / 1e9
     return _judged(law, measured, expected, RESOLUTION * expected)
-
-
-def _load_unnamed(cell: Cell) -> bool:
-    """Whether the file of another tool does not name the load. Earlier versions put the most in flight in
-    its place.
-    """
-    return (file := cell.facts.imported) is not None and "load" not in file.facts
 
 
 def _thinks(cell: Cell) -> bool:

@@ -292,7 +292,7 @@ class SessionCounts(Record, frozen=True, kw_only=True):
     ended: Annotated[int, doc("Sessions whose calls were all answered in full.")]
     failed: Annotated[int, doc("Sessions that a failed call ended.")]
     cut: Annotated[int, doc("Sessions that were not at their end when the cell was over; see `not_begun`.")]
-    not_begun: Annotated[int | UnsetType, doc("Sessions of `cut` without a call; absent before 0.2.")] = UNSET
+    not_begun: Annotated[int, doc("Sessions of `cut` without a call.")]
     calls_mean: Annotated[float | None, doc("Mean calls of those that ended or failed; null: none did.")] = (
         None
     )
@@ -347,12 +347,12 @@ class Replica(Record, frozen=True, kw_only=True):
         doc("Share of the measured requests that went to the server, 0 to 1; null: none was sent."),
     ]
     ttft_ms: Annotated[LatencyStats, doc("TTFT at the server, defined as the cell's.")]
-    tpot_ms: Annotated[LatencyStats | UnsetType, doc("TPOT at the server, defined as the cell's.")] = UNSET
-    e2e_ms: Annotated[LatencyStats | UnsetType, doc("E2E at the server, defined as the cell's.")] = UNSET
+    tpot_ms: Annotated[LatencyStats, doc("TPOT at the server, defined as the cell's.")]
+    e2e_ms: Annotated[LatencyStats, doc("E2E at the server, defined as the cell's.")]
     cached_share: Annotated[
-        float | UnsetType | None,
+        float | None,
         doc("Share of the server's prompt tokens from its cache, 0 to 1; null: usage lacks it."),
-    ] = UNSET
+    ]
     output_tokens_per_s: Annotated[
         float | None, doc("Output tokens/s of the server in the cell's window; null: no token counts.")
     ]

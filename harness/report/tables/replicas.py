@@ -1,6 +1,6 @@
 """Each of several URLs."""
 
-from harness.model import Replica, Summary, known
+from harness.model import Replica, Summary
 from harness.report.view import cell_name
 from harness.report.wording import NOT_KNOWN, Table, or_unknown, percent_or_unknown, plain
 
@@ -23,16 +23,14 @@ def replica_tables(summary: Summary) -> list[Table]:
 
 
 def _row(replica: Replica, *, withheld: bool) -> list[str]:
-    tpot, e2e = known(replica.tpot_ms), known(replica.e2e_ms)
-    figures = (replica.ttft_ms.p50, replica.ttft_ms.p99, tpot.p50 if tpot else None, e2e.p50 if e2e else None)
-    cached = known(replica.cached_share)
+    figures = (replica.ttft_ms.p50, replica.ttft_ms.p99, replica.tpot_ms.p50, replica.e2e_ms.p50)
     return [
         plain(replica.url),
         str(replica.requests),
         percent_or_unknown(replica.share),
         str(replica.failed),
         *(or_unknown(None if withheld else figure) for figure in figures),
-        percent_or_unknown(None if withheld else cached),
+        percent_or_unknown(None if withheld else replica.cached_share),
         or_unknown(None if withheld else replica.output_tokens_per_s),
     ]
 

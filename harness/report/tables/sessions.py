@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from harness.model import Summary
-from harness.model.record import known
 from harness.report.depths import depths
 from harness.report.view import Group, Row, groups, point_words
 from harness.report.wording import Table, or_unknown, percent_or_unknown, plain
@@ -27,15 +26,12 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _ended(row: Row) -> list[str]:
-    """Documents of before 0.2 count those that were not begun as cut off."""
     counts = [cell.sessions for cell in row.cells if cell.sessions]
-    planned, ended, failed, cut = (
-        sum(getattr(count, name) for count in counts) for name in ("planned", "ended", "failed", "cut")
+    planned, ended, failed, cut, not_begun = (
+        sum(getattr(count, name) for count in counts)
+        for name in ("planned", "ended", "failed", "cut", "not_begun")
     )
-    known_counts = [known(count.not_begun) for count in counts]
-    not_begun = None if None in known_counts else sum(filter(None, known_counts))
-    shown = (planned, ended, failed, cut - (not_begun or 0), "n/a" if not_begun is None else not_begun)
-    return [plain(row.label), *map(str, shown)]
+    return [plain(row.label), *map(str, (planned, ended, failed, cut - not_begun, not_begun))]
 
 
 def _by_depth(row: Row) -> Iterator[list[str]]:

@@ -41,12 +41,6 @@ def test_long_names_and_a_narrow_terminal_break_no_row():
         assert len(set(lines)) == len(lines) - 1  # but for the empty ones: cut names differ
 
 
-def test_sessions_not_begun_are_unknown_in_documents_of_before():
-    before = {name: count for name, count in COUNTS.items() if name != "not_begun"}
-    (ended,) = session_tables(summary(cell(0, sessions=COUNTS), cell(1, sessions=before)))
-    assert ended.rows == [["x", "12", "6", "2", "4", "n/a"]]
-
-
 def test_kinds_that_are_depths_have_a_table_too_and_others_none():
     (table,) = session_tables(summary(cell(by_kind={"4k": stats(1.0, 0.0), "2k": stats(2.0, 0.0)})))
     assert [row[1] for row in table.rows] == ["2k", "4k"]
