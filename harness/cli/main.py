@@ -113,7 +113,8 @@ def _unrecognized(
         hint = _as_list(asked, unknown[0], given) or f"`{asked.prog} --help` shows what it takes"
         return SpecError(f"unexpected argument '{unknown[0]}'", hint=hint)
     name = flag.partition("=")[0]
-    if asked.prog.endswith(ADDRESSED) and name in _flags(command_parser("run")):
+    of_run = command_parser("run")._option_string_actions.get(name)
+    if asked.prog.endswith(ADDRESSED) and of_run and of_run.help != argparse.SUPPRESS:
         hint = f"`bench run` has it: bench run --scenario first-look --backends openai=URL {name} …"
         return SpecError(f"unknown option '{name}'", hint=hint)
     program = f"{asked.prog} {action}" if action else asked.prog

@@ -186,7 +186,8 @@ class Description:
     def _starts(self) -> str:
         starts, most = len(_started(self.prepared)), "at most " if self.prepared.looks else ""
         if not starts:
-            return "no engine start" + (f", about {duration(self.starts_s)} of pauses" if self.starts_s else "")
+            pauses = f", about {duration(self.starts_s)} of pauses" if self.starts_s else ""
+            return f"no engine start{pauses}"
         took = "" if self.starts_s is None else f", about {duration(self.starts_s)} with pauses"
         return f"{most}{counted(starts, 'engine start')}{took}"
 

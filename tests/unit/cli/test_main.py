@@ -23,6 +23,7 @@ from harness.errors import ExitCode
         (["run", "--slo", "x"], "unknown option '--slo'", "`bench run --help` lists them"),
         (["http://h:1", "--slo", "x"], "unknown option '--slo'", "`bench URL --help` lists them"),
         (["http://h:1", "--concurrency", "50"], "unknown option '--concurrency'", "`bench run` has it: "),
+        (["http://h:1", "--api-key", "x"], "unknown option '--api-key'", "did you mean '--api-key-env'?"),
         (["list", "scenario"], "'scenario' is not one of its values", "did you mean 'scenarios'?"),
         (["engines", "install", "vllm", "--device", "rocm"], "--device: 'rocm' is not", "auto, cpu, cuda"),
         (["engines", "install", "vllm", "--devic", "cpu"], "unknown option '--devic'", "'--device'"),
