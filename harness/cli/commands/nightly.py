@@ -65,8 +65,10 @@ def main(arguments: argparse.Namespace) -> int:
     text = page(night)
     print(text, end="")
     _store(text, arguments.out, f"{began}-{suite.suite.name}.md")
-    _store(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")
+    charts = f"{began}-{suite.suite.name}.html"
+    _store(drawn(night), arguments.out, charts)
     _append(arguments.page, text)
+    _say(f"page with charts: {arguments.out / 'nightly' / charts}")
     return night.exit_code
 
 

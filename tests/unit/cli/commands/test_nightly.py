@@ -69,10 +69,10 @@ def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
     said = capsys.readouterr()
     assert said.out.startswith("# Nightly: mine\n\nTo be tested.\n")
     assert said.out.endswith("| fixed-length: vlm | left out | 0.0 | 0 s left |\n")
-    assert said.err == "1 of 3\n"
     assert job.read_text() == f"before\n{said.out}"
     html, markdown = sorted((tmp_path / "kept" / "nightly").iterdir())
     assert (markdown.read_text(), html.read_text()) == (said.out, "<p>mine")
+    assert said.err == f"1 of 3\npage with charts: kept/nightly/{html.name}\n"
     assert html.name == markdown.name.replace(".md", ".html")
     assert markdown.name.endswith("Z-mine.md")
     main(["nightly", "mine.toml", "--out", "kept"])  # in the same second
