@@ -43,7 +43,7 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
 
 
 def legend(figures: Sequence[ComparedFigure]) -> str:
-    """How to read the table of one load point."""
+    """How to read a table of these figures."""
     marked = f"{PRIMARY} marks the primary metric. " if any(figure.primary for figure in figures) else ""
     partly = " A change is of the repeats that are compared." if any(map(_of_fewer, figures)) else ""
     return f"{marked}The figures are geometric means of each run's repeats.{partly}"

@@ -38,16 +38,23 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
             table = change_table(pair, findings)
             lines = aligned([table.head, *table.rows], columns - 2, figures=False)
             yield from (f"  {line}".rstrip() for line in lines)
-            yield from _indented([legend(findings)], columns)
             yield from _indented(_reasons(findings), columns)
         yield from _indented((f"differs: {_difference(entry)}" for entry in pair.differences), columns)
         yield from _indented(compared_accuracy(document, pair), columns)
         if pair.refused:
             yield from _indented([f"refused: {plain(pair.refused)}; --force compares all the same"], columns)
     yield ""
+    for line in _legend(document):
+        yield from wrap(line, columns, subsequent_indent="  ")
     for run in document.runs:
         role = "baseline" if run.name == document.baseline else "run"
         yield from hanging(f"{role:<10}", run_words(run), columns, cut=False)
+
+
+def _legend(document: RunComparison) -> Iterator[str]:
+    """How to read the tables, once for all of them."""
+    if figures := [finding for pair in document.pairs for finding in pair.findings]:
+        yield legend(figures)
 
 
 def _indented(lines: Iterable[str], columns: int) -> Iterator[str]:
@@ -95,7 +102,6 @@ def _markdown(document: RunComparison) -> Iterator[str]:
             yield markdown_row(table.head)
             yield "|---|---:|---:|---:|---:|---|"
             yield from map(markdown_row, table.rows)
-            yield f"\n{markdown_escaped(legend(findings))}"
         yield from (f"- {markdown_escaped(line)}" for line in compared_accuracy(document, pair))
         if pair.refused:
             yield f"\nRefused: {markdown_escaped(plain(pair.refused))}"
@@ -104,6 +110,8 @@ def _markdown(document: RunComparison) -> Iterator[str]:
             yield f"\n<details><summary>{count} in conditions</summary>\n"
             yield from (f"- {markdown_escaped(_difference(entry))}" for entry in pair.differences)
             yield "\n</details>"
+    for line in _legend(document):
+        yield f"\n{markdown_escaped(line)}"
     yield ""
     for run in document.runs:
         role = "baseline" if run.name == document.baseline else "run"

@@ -1,7 +1,10 @@
 """The lines of `bench compare` that name what is compared."""
 
 from harness.model.baseline import ComparedRun
-from harness.report.text.baseline import run_words
+from harness.report.text.baseline import markdown, run_words, terminal
+from harness.verdicts.baseline import compare_runs
+from tests.unit.verdicts.test_baseline import BASE, run
+from tests.unit.verdicts.test_pairs import cells
 
 
 def test_a_run_of_another_tool_is_said_to_be_imported_once():
@@ -18,3 +21,11 @@ def test_a_run_of_another_tool_is_said_to_be_imported_once():
     assert run_words(run) == (
         "a 2026-11-29T05:02:21+00:00 complete imported from aiperf 0.13.0 (records); client not verified"
     )
+
+
+def test_how_to_read_the_tables_stands_below_the_last_of_them():
+    document = compare_runs([BASE, run("new", cells("vllm", 100), cells("tgi", 150))])
+    assert len(document.pairs) == 2
+    for text in (terminal(document, 110, False), markdown(document)):
+        assert text.count("marks the primary metric") == 1
+        assert text.rindex("E2E p50") < text.index("marks the primary metric")
