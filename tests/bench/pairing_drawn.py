@@ -21,7 +21,9 @@ from tests.factories.documents import made
 METRIC, NAMES, STEP_S = "ttft_ms.p50", ("one", "two"), 0.1
 POINT = LoadPoint("concurrency", 1)
 BLOCKS = 8
-_LOOKS = {"starts": looks_between(3, 10), "blocks": looks_between(3, 10), "servers": looks_between(10, 40)}
+RUNNING = ("servers", "turns")  # whose starts are not drawn: by blocks, and by runs that take turns
+_FEW = looks_between(3, 10)
+_LOOKS = {"starts": _FEW, "blocks": _FEW, "servers": looks_between(10, 40), "turns": _FEW}
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,17 @@ class Course:
         return float(self._sums[last] - self._sums[first]) / (last - first)
 
 
+def pairing_of(way: str) -> Pairing:
+    return "starts" if way in ("starts", "turns") else "blocks"
+
+
 def decided(
     way: str, slower: float, noise: Noise, times: Times, drawn: np.random.Generator
 ) -> tuple[str, float]:
     """The word about the first, and the minutes until the run ended."""
     blocks = most = BLOCKS if way == "blocks" else 1
     looks = tuple(look * blocks for look in _LOOKS[way])
-    pairing: Pairing = "starts" if way == "starts" else "blocks"
-    rules = Rules(METRIC, (METRIC,), looks=looks, pairing=pairing, blocks=blocks)
+    rules = Rules(METRIC, (METRIC,), looks=looks, pairing=pairing_of(way), blocks=blocks)
     measured = _Measured(way, slower, noise, times, drawn, looks[-1])
     for repeat in range(looks[-1]):
         if repeat % blocks < most:
@@ -102,10 +107,10 @@ class _Measured:
         self, way: str, slower: float, noise: Noise, times: Times, drawn: np.random.Generator, repeats: int
     ) -> None:
         self._way, self._slower, self._noise, self._times, self._drawn = way, slower, noise, times, drawn
-        self._per_start = {"starts": 1, "blocks": BLOCKS, "servers": repeats}[way]
-        in_starts = way == "starts"
-        self._all_s = times.run_s if in_starts else times.block_s
-        self._measured_s = times.run_measured_s if in_starts else times.block_measured_s
+        self._per_start = {"starts": 1, "blocks": BLOCKS}.get(way, repeats)
+        whole = pairing_of(way) == "starts"
+        self._all_s = times.run_s if whole else times.block_s
+        self._measured_s = times.run_measured_s if whole else times.block_measured_s
         length_s = 2 * repeats * (self._all_s + times.start_s) + 100
         self._machine = Course(noise.machine, noise.machine_s, drawn, length_s)
         self._engines = [Course(noise.own, noise.own_s, drawn, length_s) for _ in NAMES]
@@ -115,7 +120,7 @@ class _Measured:
 
     def take(self, repeat: int) -> None:
         for index in backend_order(2, repeat):
-            if repeat % self._per_start == 0 and self._way != "servers":
+            if repeat % self._per_start == 0 and self._way not in RUNNING:
                 self.clock_s += self._times.start_s
                 self._own[index] = self._drawn.normal(0, self._noise.start)
             self.clock_s += self._all_s
@@ -132,11 +137,11 @@ class _Measured:
             cell=f"{label}-{repeat:03d}",
             label=label,
             repeat=repeat,
-            launch="attach" if self._way == "servers" else "process",
+            launch="attach" if self._way in RUNNING else "process",
             workload_sha256=f"w{repeat}",
             started_unix_ns=int(self.clock_s * 1e9),
             ttft_ms={"p50": 100 * math.exp(log_ms)},
             client={"wall_s": self._all_s},
             start={"load_s": self._times.start_s},
-            **({} if self._way == "starts" else {"start_number": repeat // self._per_start}),
+            **({} if pairing_of(self._way) == "starts" else {"start_number": repeat // self._per_start}),
         )

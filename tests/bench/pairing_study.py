@@ -5,10 +5,10 @@
 
 Whole `bench run`s of servers of known truth: equal, 5% and 10% slower. The machine's speed wanders for both
 (6% for 60 s), that of each by itself (3% for 2 s), and a start draws a speed of its own (1%), which it
-keeps. `starts` is today's rule,
-`blocks` alternates short blocks between engines that bench starts, `servers` between two URLs, whose start is
-not drawn: there the question is about two running servers. Prints a Markdown table: false verdicts, verdicts
-found, minutes to the end of a run. Exits with 1 where more than 5% of the verdicts of a row are false.
+keeps. `starts` is today's rule, `blocks` alternates short blocks between engines that bench starts, `servers`
+between two URLs, whose start is not drawn: there the question is about two running servers. `turns`, where it
+is asked for, alternates whole runs between such. Prints a Markdown table: false verdicts, verdicts found,
+minutes to the end of a run. Exits with 1 where more than 5% of the verdicts of a row are false.
 """
 
 import itertools
@@ -30,7 +30,7 @@ import numpy as np
 
 from tests.bench.audit.servers_load import Server, serve_at, serving
 from tests.bench.command import ROOT, bench, options
-from tests.bench.pairing_drawn import Noise, Times, decided
+from tests.bench.pairing_drawn import RUNNING, Noise, Times, decided, pairing_of
 
 NAMES, SLOWER, WAYS = ("one", "two"), (1.0, 1.05, 1.1), ("starts", "blocks", "servers")
 GAP_MS, TTFT_MS, STARTUP_S = 10.0, 20.0, 4.0
@@ -39,6 +39,7 @@ DRAWN = (
     NOISE,
     replace(NOISE, machine=0.0),
     replace(NOISE, machine=0.0, own=0.08, own_s=30.0, start=0.0),
+    replace(NOISE, machine=0.0, own=0.08, own_s=120.0, start=0.0),
     replace(NOISE, machine=0.0, own=0.15, own_s=0.1, start=0.0),  # independent from block to block
 )
 FALSE_LIMIT, LIMIT_S, GRID, GRID_POINTS = 0.05, 1800, 20, 40_000
@@ -134,7 +135,7 @@ def run(way: str, slower: float) -> Outcome:
         tempfile.TemporaryDirectory(prefix="pairing-") as place,
         _backends(way, slower, Path(place)) as listed,
     ):
-        pairing = ("--pairing", "starts" if way == "starts" else "blocks")
+        pairing = ("--pairing", pairing_of(way))
         began_s = time.monotonic()
         words = (*ARGUMENTS, "--backends", listed, *pairing)
         done = bench(*words, limit_s=LIMIT_S, cwd=place, BENCH_CACHE=f"{place}/cache", TMPDIR=place)
@@ -151,7 +152,7 @@ def _backends(way: str, slower: float, place: Path) -> Iterator[str]:
     """What --backends is to be given."""
     machine = random.SystemRandom().getrandbits(60), time.time()
     with ExitStack() as stack:
-        if way == "servers":
+        if way in RUNNING:
             urls = [stack.enter_context(serving(noisy(speed, *machine))) for speed in (1.0, slower)]
             yield ",".join(f"openai={url}" for url in urls)
             return

@@ -248,6 +248,25 @@ def _plant_edge() -> list[Any]:
     return [mock.patch(f"{__name__}.experiment", lambda *given: list(biased(made(*given))))]
 
 
+def _plant_two_speeds() -> list[Any]:
+    """No bug: half of the starts are 10% slow, as by how their memory lies. No t of three runs knows."""
+
+    def halved(random: np.random.Generator, *given: Any) -> list[CellResult]:
+        cells = made(random, *given)
+        starts = sorted({(cell.label, cell.repeat) for cell in cells})
+        slow = {start for start in starts if random.random() < 0.5}
+        return [_slowed(cell) if (cell.label, cell.repeat) in slow else cell for cell in cells]
+
+    made = experiment
+    return [mock.patch(f"{__name__}.experiment", halved)]
+
+
+def _slowed(cell: CellResult) -> CellResult:
+    slow = {name: getattr(cell, name) for name in ("ttft_ms", "tpot_ms", "e2e_ms")}
+    times = {name: replace(value, p50=1.1 * value.p50) for name, value in slow.items()}
+    return replace(cell, output_tokens_per_s=cell.output_tokens_per_s / 1.1, **times)
+
+
 def _plant_every_look() -> list[Any]:
     """Each look of a run decides at the whole level."""
     return [mock.patch.object(Rules, "look_alpha", property(lambda rules: rules.alpha))]
@@ -261,6 +280,7 @@ PLANTS: MappingProxyType[str, Callable[[], list[Any]]] = MappingProxyType(
         "wide-same": _plant_wide_same,
         "pairing": _plant_pairing,
         "edge": _plant_edge,
+        "two-speeds": _plant_two_speeds,
         "every-look": _plant_every_look,  # of --sequential
     }
 )

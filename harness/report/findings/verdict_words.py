@@ -10,6 +10,7 @@ from harness.report.findings.conclusion import speedup
 from harness.report.findings.stopping import stopping_lines
 from harness.report.wording import listing, plain, short_names
 from harness.verdicts import capacity, knee
+from harness.verdicts.rules import ONE_START
 from harness.verdicts.sequential import DECIDED
 
 SIGNS = (
@@ -50,7 +51,7 @@ def runs(summary: Summary) -> str:
         return ""
     low, high = min(counts), max(counts)
     rules = summary.verdict_rules
-    words = rules.unit if rules.pairing != "starts" or rules.unit == "runs of one start" else "runs"
+    words = rules.unit if rules.pairing != "starts" or rules.unit == ONE_START else "runs"
     return f"{low} {words}" if low == high else f"{low} to {high} {words}"
 
 

@@ -14,6 +14,7 @@ from harness.report.findings.verdict_words import capacity_lines, confidence, kn
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging
 from harness.report.view import groups, labels
 from harness.report.wording import markdown_escaped
+from harness.verdicts.rules import ONE_START
 
 
 def first_lines(summary: Summary, columns: int, paint: Paint, below: Sequence[str] = ()) -> Iterator[str]:
@@ -68,6 +69,8 @@ def intervals(summary: Summary, below: Sequence[str]) -> str:
             " Undecided though 1× lies outside: the difference may be too small to count, or chance among so "
             "many comparisons."
         )
+    if summary.verdict_rules.unit == ONE_START:
+        meaning += " Noise that outlasts a run makes them too narrow; --pairing blocks allows for it."
     return meaning
 
 

@@ -120,6 +120,15 @@ def test_brackets_are_explained_only_where_a_pair_has_an_interval(page):
     assert "In brackets: 95% intervals of the geometric mean over 5 runs." in both
 
 
+@pytest.mark.parametrize(("unit", "warned"), [("runs of one start", True), ("starts", False)])
+def test_intervals_of_running_servers_say_which_noise_they_leave_out(unit, warned):
+    """Of two equal ones whose speed wanders for longer than a run, one is soon "faster"."""
+    rules = {**RULES, "unit": unit}
+    found = screen(summary(cell(), cell(OFF), comparison=[COMPARED], verdict_rules=rules), 100, color=False)
+    said = "over 5 runs of one start. Noise that outlasts a run makes them too narrow; --pairing blocks"
+    assert (said in " ".join(found.split())) == warned
+
+
 @pytest.mark.parametrize(("ratio", "explained"), [([0.7, 0.8, 0.96], True), ([0.7, 0.8, 1.01], False)])
 def test_an_undecided_pair_whose_interval_excludes_equality_is_explained(ratio, explained):
     undecided = {**COMPARED, "verdict": "not enough runs", "ratio": ratio}
