@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from harness.mockserver.dialect import Dialect, Structure
-from harness.mockserver.dialects.common import CHAT_FIELDS
+from harness.mockserver.dialects.common import CHAT_FIELDS, OPENAI_FORMATS
 from harness.mockserver.dialects.local import LLAMACPP
 from harness.mockserver.dialects.vllm import ALONE, VLLM
 from harness.mockserver.habits import Habits
@@ -25,7 +25,19 @@ TRITON_VLLM = replace(
 )
 
 DYNAMO = replace(
-    _BEHIND, name="dynamo", shape=Shape(role="text"), labels='model="{model}"', known_fields=_LENGTH_FIELDS
+    _BEHIND,
+    name="dynamo",
+    shape=Shape(role="text"),
+    labels='model="{model}"',
+    structure=Structure(
+        OPENAI_FORMATS,
+        {("guided_regex",): "regex", ("guided_choice",): "choice", ("guided_grammar",): "grammar"},
+    ),
+    known_fields=_LENGTH_FIELDS
+    | frozenset(
+        "top_k min_p repetition_penalty chat_template_kwargs guided_json guided_regex guided_choice "
+        "guided_grammar cache_salt".split()
+    ),
 )
 
 NIM = replace(_BEHIND, name="nim", loading="503")

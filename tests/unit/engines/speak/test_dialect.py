@@ -58,6 +58,7 @@ def test_each_engine_gets_its_own_field_names():
 @pytest.mark.parametrize(
     ("name", "neutral"),
     [
+        ("dynamo", {"top_k": -1, "repetition_penalty": 1.0}),
         ("koboldcpp", {"top_k": 0}),  # 100 by default
         ("localai", {"top_k": 0, "repeat_penalty": 1.0}),  # 40
         (
@@ -83,6 +84,7 @@ def test_what_no_request_can_say_is_said_at_the_start():
 @pytest.mark.parametrize(
     ("name", "field"),
     [
+        ("dynamo", {"chat_template_kwargs": {"enable_thinking": False}}),
         ("localai", {"reasoning_effort": "none"}),
         ("modular-max", {"chat_template_kwargs": {"enable_thinking": False}}),
         ("ovms", {"chat_template_kwargs": {"enable_thinking": False}}),
@@ -91,6 +93,11 @@ def test_what_no_request_can_say_is_said_at_the_start():
 )
 def test_an_engine_that_can_be_kept_from_thinking_is(name, field):
     assert field.items() <= body(load_backend(name)).items()
+
+
+@pytest.mark.parametrize("shape", ["json_schema", "json_object", "regex", "choice", "grammar"])
+def test_a_front_is_asked_for_each_shape_that_it_hands_on(shape):
+    assert can_say(load_backend("dynamo").dialect, Constraint(shape, ["a"]))
 
 
 def test_mistral_rs_is_asked_for_any_json_object():
