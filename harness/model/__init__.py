@@ -48,6 +48,8 @@ from harness.model.claim import ClaimFinding, ClaimResult, ClaimVerdict, unstate
 from harness.model.client import ClientStats, Quantiles, Stall
 from harness.model.comparison import (
     Capacity,
+    CapacityPair,
+    CapacityVerdict,
     ComparisonVerdict,
     Estimate,
     Interval,

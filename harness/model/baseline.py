@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from harness.model.agreement import AccuracyChange
-from harness.model.comparison import Capacity, PairVerdict, VerdictRules
+from harness.model.comparison import Capacity, CapacityPair, PairVerdict, VerdictRules
 from harness.model.load import LoadPoint
 from harness.model.record import Record, doc
 
@@ -71,6 +71,9 @@ class ComparedPair(Record, frozen=True, kw_only=True):
     refused: Annotated[str | None, doc("Reason why the two are not compared; null: they are.")]
     findings: Annotated[tuple[ComparedFigure, ...], doc("Verdicts by load point and metric.")]
     verdict_rules: Annotated[VerdictRules, doc("Rules that the verdicts were found with.")]
+    capacity: Annotated[
+        CapacityPair | None, doc("Verdict on their capacities; null: not both were searched for.")
+    ] = None
 
 
 class MissingFigure(Record, frozen=True, kw_only=True):

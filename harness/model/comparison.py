@@ -297,6 +297,22 @@ class Capacity(Record, frozen=True, kw_only=True):
     ]
 
 
+CapacityVerdict = Literal["more", "fewer", "undecided", "not comparable"]
+
+
+class CapacityPair(Record, frozen=True, kw_only=True):
+    """Verdict on the capacities of two backends."""
+
+    a: Annotated[str, doc("Label of one backend.")]
+    b: Annotated[str, doc("Label of the other.")]
+    verdict: Annotated[CapacityVerdict, doc("Whether `a` carries more or fewer within the limits than `b`.")]
+    ratio: Annotated[
+        tuple[float | None, float | None, float | None],
+        doc("Low end, value and high end of the capacity of `a` over that of `b`; null: not known."),
+    ]
+    why: Annotated[str, doc("Reason why they are not comparable, in words; empty: they are.")]
+
+
 class Knee(Record, frozen=True, kw_only=True):
     """The working set at which a backend's hit rate falls below half of that at the smallest one."""
 

@@ -7,6 +7,7 @@ from harness.model.cell import CellResult
 from harness.model.claim import ClaimResult
 from harness.model.comparison import (
     Capacity,
+    CapacityPair,
     Estimate,
     Knee,
     Noise,
@@ -79,6 +80,9 @@ class Summary(Record, frozen=True, kw_only=True):
     capacity: Annotated[
         tuple[Capacity, ...] | None, doc("Capacity of each backend; null: a run without --find-capacity.")
     ]
+    capacity_pairs: Annotated[
+        tuple[CapacityPair, ...], doc("Verdicts on capacities, one per pair of labels; empty: not searched.")
+    ] = ()
     knees: Annotated[tuple[Knee, ...], doc("Knee of the hit rate over working sets, one per backend.")] = ()
     workload_card: Annotated[
         dict[str, WorkloadCard] | None, doc("Description of the requests by load point; null: not kept.")

@@ -32,6 +32,7 @@ from harness.validity.steady import ramp_warnings
 from harness.validity.telemetry import gaps
 from harness.verdicts import compare, rules_of
 from harness.verdicts.capacity import capacity
+from harness.verdicts.capacity_pairs import capacity_pairs
 from harness.verdicts.comparison import rows_of
 from harness.verdicts.knee import knees
 from harness.verdicts.pairs import MOST_TOGETHER
@@ -65,6 +66,9 @@ def summarise_run(
     cells = conditions.with_manifest(cells, manifest, extras.agreement)
     invalid, state = any(cell.invalid for cell in cells), manifest.state
     compared = compare(cells, rules_of(manifest, cells), pooled)
+    capacities = None
+    if manifest.find_capacity:
+        capacities = capacity(cells, manifest.repeats, interrupted=state == "interrupted")
     summary = Summary(
         run=manifest.run,
         state="invalid" if state == "complete" and invalid else state,
@@ -83,9 +87,8 @@ def summarise_run(
         rankings=compared.rankings,
         verdict_rules=compared.verdict_rules,
         stopping=_stopping(manifest),
-        capacity=capacity(cells, manifest.repeats, interrupted=state == "interrupted")
-        if manifest.find_capacity
-        else None,
+        capacity=capacities,
+        capacity_pairs=capacity_pairs(capacities or (), cells),
         knees=knees(cells),
         workload_card=extras.workload_card,
         agreement=extras.agreement,

@@ -11,6 +11,8 @@ from msgspec.structs import asdict, replace
 
 from harness.errors import SpecError
 from harness.model import (
+    Capacity,
+    CapacityPair,
     CellResult,
     ComparedAccuracy,
     ComparedFigure,
@@ -28,6 +30,7 @@ from harness.model import (
 )
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
+from harness.verdicts.capacity_pairs import capacity_pair, obstacle
 from harness.verdicts.gate import LEVEL, Place, nothing_compared, tail_metric
 from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
@@ -67,6 +70,12 @@ class _Member:
     @property
     def samples(self) -> Mapping[str, Samples]:
         return self.run.samples
+
+    @property
+    def capacity(self) -> Capacity | None:
+        """The answer to its capacity search; None without one."""
+        searched = self.run.summary.capacity or ()
+        return next((found for found in searched if found.label == self.label), None)
 
     @property
     def cells(self) -> list[CellResult]:
@@ -129,6 +138,9 @@ def _gate(
     level = LEVEL / max(sum(len(pair.pairings) for pair in pairs), 1)
     for pair, pair_figures in zip(pairs, compared, strict=True):
         subject = Place(pair.new.run.name, pair.new.label)
+        if pair_figures.capacity is not None:  # its loads were tried by chance
+            yield from subject.capacity(pair_figures.capacity)
+            continue
         yield from subject.findings(pair_figures.findings)
         for pairing in pair.pairings:
             yield from subject.counts(pairing.a, pairing.b, pairing.load, level)
@@ -243,6 +255,14 @@ class _Pair:
         new, old = (ComparedLabel(run=member.run.name, label=member.label) for member in (self.new, self.old))
         return accuracy.compared(new, old, now, before, pairs)
 
+    @cached_property
+    def capacity(self) -> CapacityPair | None:
+        a, b = self.new.capacity, self.old.capacity
+        if a is None or b is None:
+            return None
+        refused = None if self.force else self.refused or obstacle(self.new.cells, self.old.cells)
+        return capacity_pair(a, b, self._in_words(refused) if refused else None)
+
     def missing(self) -> Iterator[Missing]:
         old, new = (
             [replace(cell, label=self.new.label) for cell in member.cells] for member in (self.old, self.new)
@@ -274,6 +294,7 @@ class _Pair:
             refused=None if self.force else self.refused,
             findings=findings,
             verdict_rules=self.rules.record,
+            capacity=self.capacity,
         )
 
     def _in_words(self, text: str) -> str:
@@ -327,7 +348,9 @@ def not_allowed(document: RunComparison) -> list[MissingFigure]:
 def refused(document: RunComparison) -> bool:
     """Whether a pair could not be compared in anything at some load point, so that no gate may pass."""
     return not document.pairs or any(
-        not pair.findings
+        pair.capacity.verdict == "not comparable"
+        if pair.capacity is not None
+        else not pair.findings
         or any(nothing_compared(list(here)) for _, here in groupby(pair.findings, key=attrgetter("load")))
         for pair in document.pairs
     )

@@ -158,6 +158,12 @@ def words(capacity: Capacity) -> str:
     return f"{capacity.label}: {answer}{saturated}{higher}"
 
 
+def may_be_higher(capacity: Capacity) -> bool:
+    """Whether no load is known to be too much for the server itself."""
+    _, _, high = capacity.interval
+    return high is None or any(_spoiled(capacity))
+
+
 def _spoiled(capacity: Capacity) -> Iterator[str]:
     """Yields the loads that count as too much for a reason that is not the server's, up to its own first."""
     sure = max((kept for kept in capacity.kept_by_search or () if kept is not None), default=0.0)
@@ -174,10 +180,10 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
 
     None without an answer, and for a closed loop, whose users wait for their answers.
     """
-    _, value, high = capacity.interval
+    _, value, _ = capacity.interval
     if capacity.kind != "rate" or value is None or not limits:
         return None
-    more = " or more" if high is None or any(_spoiled(capacity)) else ""
+    more = " or more" if may_be_higher(capacity) else ""
     within = " and ".join(
         f"{METRICS[limit.metric].short} {limit.share} ≤ {as_given(limit.limit_ms)} ms" for limit in limits
     )

@@ -9,9 +9,19 @@ from itertools import groupby
 from operator import attrgetter
 
 from harness.metrics.distribution import PERCENTILES, highest_percentile
-from harness.model import CellResult, ComparedFigure, GateKind, GateRow, LoadPoint, PairVerdict, known
+from harness.model import (
+    CapacityPair,
+    CellResult,
+    ComparedFigure,
+    GateKind,
+    GateRow,
+    LoadPoint,
+    PairVerdict,
+    known,
+)
 from harness.model.json_path import number_at
 from harness.stats.binomial import more_often
+from harness.verdicts.capacity_pairs import ratio_words
 from harness.verdicts.ratio import share_of
 from harness.verdicts.run_values import Series
 
@@ -73,6 +83,13 @@ class Place:
             for figure in figures:
                 if kind := _kind(figure):
                     yield self.row(kind, figure.why, load, figure.metric)
+
+    def capacity(self, found: CapacityPair) -> Iterator[GateRow]:
+        """Yields a capacity that surely fell. What is undecided passes: two searches of equal engines are."""
+        if found.verdict == "not comparable":
+            yield self.row("not compared", found.why)
+        elif found.verdict == "fewer":
+            yield self.row("slower", f"carries less within the limits: {ratio_words(found)}")
 
     def counts(self, new: Series, old: Series, load: LoadPoint, level: float = LEVEL) -> Iterator[GateRow]:
         """Yields more failures and new pauses of the engine at one load point, which no median shows.

@@ -2,6 +2,7 @@
 
     python -m tests.bench.capacity_study             # 40 runs a row on a virtual clock: 20 minutes of a core
     python -m tests.bench.capacity_study --arrivals  # how far chance moves a probe, plain and typical
+    python -m tests.bench.capacity_study --pairs     # verdicts on the capacities of two servers
     python -m tests.bench.capacity_study --wire 1       # through the scripted server, in real time
 
 A row is a server of so many slots whose service times are lognormal around their mean. Its truth is the
@@ -18,11 +19,12 @@ import sys
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import CellResult, LoadPoint
+from harness.model import Capacity, CellResult, LoadPoint
 from harness.model.numbers import counted
 from harness.plan import (
     GRID_STEPS,
@@ -40,6 +42,7 @@ from harness.run.setup.repeats import SEARCHES
 from harness.spec.scenario import Load
 from harness.stats.binomial import share_above
 from harness.verdicts.capacity import capacity
+from harness.verdicts.capacity_pairs import capacity_pair
 from harness.verdicts.slo_check import answers_needed
 from harness.workload.arrivals import arrivals
 from harness.workload.typical import typical_seed
@@ -52,6 +55,8 @@ CONFIDENCE = 0.999  # that a share is above its limit: two of 13 answers say lit
 BELOW = 0.10
 LONG = 400_000
 TOKENS = 2
+FASTER = 1.3  # in a study of pairs
+LIKELY_APART = 0.02  # of the starts of one engine
 
 
 @dataclass(frozen=True)
@@ -208,14 +213,19 @@ def cell(server: Server, planned: Cell, seed: int) -> tuple[CellResult, float]:
 
 
 def searched(
-    server: Server, seed: int, searches: int, sizes: ProbeSizes
+    server: Server, seed: int, searches: int, sizes: ProbeSizes, apart: float = 0.0
 ) -> tuple[list[CellResult], list[float]]:
-    """Its cells as harness.run.execute asks for them, and their seconds."""
+    """Its cells as harness.run.execute asks for them, and their seconds.
+
+    `apart`: standard deviation of the logarithm of a start's service times.
+    """
+    slower = np.exp(apart * np.random.default_rng(seed).standard_normal(searches)).tolist()
+    started = [replace(server, service_s=factor * server.service_s) for factor in slower]
     measured: list[CellResult] = []
     seconds: list[float] = []
     for block in make_plan([server.name], capacity_grid(server.load), searches):
         for planned in probes(block, searches, sizes, lambda: measured):
-            result, lasted_s = cell(server, planned, seed)
+            result, lasted_s = cell(started[planned.repeat % searches], planned, seed)
             measured.append(result)
             seconds.append(lasted_s)
     return measured, seconds
@@ -247,6 +257,48 @@ def study(server: Server, true: float, runs: int, searches: int, seconds: float)
         inside += (low or 0.0) <= true <= (math.inf if high is None else high)
         load_s += sum(lasted_s)
     return Studied(answers, inside / runs, load_s / runs)
+
+
+def pairs(arguments: argparse.Namespace) -> list[str]:
+    """Prints how often two searches of equal servers get a verdict, and those of one that is faster."""
+    print(f"{arguments.times} searches of each server, all pairs; false: equal servers with a verdict; then "
+          f"the pairs in which one server is {FASTER:g} times as fast")  # fmt: skip
+    print(f"{'server':<30} {'starts differ':>13} {'false':>6} {'true ratio':>10} {'found':>6} {'inside':>6}")
+    wrong = []
+    for server in SERVERS:
+        if arguments.only not in server.name:
+            continue
+        faster = replace(server, service_s=server.service_s / FASTER)
+        true = truth(faster) / truth(server)
+        for apart in (0.0, 0.02, 0.05):
+            equal, ahead = (
+                [
+                    _capacity(_moved(one, number / arguments.times), seed + number, arguments, apart)
+                    for number in range(arguments.times)
+                ]
+                for seed, one in ((0, server), (arguments.times, faster))
+            )
+            false = [capacity_pair(a, b, None).verdict != "undecided" for a, b in combinations(equal, 2)]
+            found = [capacity_pair(a, b, None) for a in ahead for b in equal]
+            inside = [
+                (low or 0.0) <= true <= (high or math.inf) for low, _, high in (one.ratio for one in found)
+            ]
+            print(
+                f"{server.name:<30} {apart:>13.0%} {np.mean(false):>6.1%} {true:>10.3f} "
+                f"{np.mean([one.verdict == 'more' for one in found]):>6.1%} {np.mean(inside):>6.1%}",
+                flush=True,
+            )
+            likely = apart <= LIKELY_APART
+            if (likely and np.mean(false) > WRONG_LIMIT) or any(one.verdict == "fewer" for one in found):
+                wrong.append(server.name)
+    return wrong
+
+
+def _capacity(server: Server, seed: int, arguments: argparse.Namespace, apart: float) -> Capacity:
+    sizes = ProbeSizes(arguments.seconds, answers_needed(server.slo), server.load.requests)
+    cells, _ = searched(server, seed, arguments.searches, sizes, apart)
+    (found,) = capacity(cells, arguments.searches)
+    return found
 
 
 def _moved(server: Server, part: float) -> Server:
@@ -312,13 +364,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=PROBE_SECONDS)
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
     parser.add_argument("--arrivals", action="store_true", help="what typical arrivals do, instead")
+    parser.add_argument("--pairs", action="store_true", help="verdicts on two servers, instead")
     parser.add_argument("--wire", type=int, metavar="N", help="real runs of N searches instead")
     parser.add_argument("--requests", type=int, default=32, help="least of a load point, with --wire")
     arguments = parser.parse_args()
     if arguments.wire:
         bad = wire(arguments.wire, arguments.seconds, arguments.requests)
     else:
-        bad = spread(arguments) if arguments.arrivals else table(arguments)
+        shown = spread if arguments.arrivals else pairs if arguments.pairs else table
+        bad = shown(arguments)
     if bad:
         print(f"wrong in more than {WRONG_LIMIT:.0%}: {', '.join(bad)}", file=sys.stderr)
     return 1 if bad else 0

@@ -33,6 +33,20 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(found):
     assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
 
 
+@pytest.mark.time
+def test_the_server_of_more_slots_carries_more(here):
+    define("narrow", "--max-running", "1", ttft_ms=60, gap_ms=8)
+    define("wide", "--max-running", "4", ttft_ms=60, gap_ms=8)
+    search = ["wide,narrow" if flag == "narrow" else flag for flag in SEARCH]
+    done = bench(*search, *LIMITS, "--no-report", limit_s=200)
+    (pair,) = summary()["capacity_pairs"]
+    assert (pair["a"], pair["verdict"]) == ("wide", "more")
+    low, _, high = pair["ratio"]
+    assert low <= 4 <= high
+    assert "wide carries more than narrow: 4 times the load" in done.stdout
+    bench("verify", str(run_folder()))
+
+
 @pytest.mark.long
 @pytest.mark.time
 def test_a_server_that_runs_is_searched_as_often_as_asked_for(here):

@@ -18,15 +18,17 @@ from harness.model import (
 from harness.model.measures import Measure, measure, verdict_ways
 from harness.model.numbers import counted, percent, percent_of_all, short
 from harness.report.findings.accuracy_words import compared_accuracy
+from harness.report.findings.capacity_words import verdict_words
 from harness.report.findings.conclusion import order_of, speedup
 from harness.report.findings.sentences import load_words, waited
-from harness.report.wording import listing, plain
+from harness.report.wording import capital, listing, plain
 from harness.verdicts import capacity
 from harness.verdicts.accuracy import METRIC
 from harness.verdicts.missing import Missing
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
+_OF_CAPACITY = {"fewer": "slower", "undecided": "not enough runs", "more": "faster"}
 MOST_PARTS = 4  # figures that a sentence names; the table has all
 
 
@@ -34,7 +36,7 @@ def answers(document: RunComparison) -> list[str]:
     """A sentence per pair and verdict: `vllm is slower than in the run of 2026-11-22: first token by …`.
 
     For every figure that is slower or faster, for accuracy that was lost, and for the primary metric whatever
-    its verdict. The capacities that were searched for stand last, without a verdict.
+    its verdict. The capacities that were searched for stand last.
     """
     names = run_names(document.runs)
     several = len({pair.a.run for pair in document.pairs}) > 1
@@ -119,9 +121,13 @@ def _of_pair(
         than = other = pair.b.label
     else:
         than, other = (f"in {run}", run) if alike else (f"{pair.b.label} in {run}",) * 2
-    if not pair.findings:
+    if pair.capacity is not None:
+        word = _OF_CAPACITY.get(pair.capacity.verdict, "not comparable")
+        text = verdict_words(pair.capacity, new, other if word == "not comparable" else than)
+        yield word, plain(f"{text if word in ('slower', 'faster') else capital(text)}.", 1000)
+    elif not pair.findings:
         yield "not comparable", plain(f"{new} shares no load with {other}.")
-    for word in _ORDER:
+    for word in _ORDER if pair.capacity is None else ():  # a search tries loads by chance
         mine = [finding for finding in pair.findings if finding.verdict == word]
         if word not in ("slower", "faster"):
             mine = [finding for finding in mine if finding.primary]

@@ -9,7 +9,7 @@ from harness.model.numbers import counted, percent
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.stopping import stopping_lines
 from harness.report.wording import listing, plain, short_names
-from harness.verdicts import capacity, knee
+from harness.verdicts import knee
 from harness.verdicts.rules import ONE_START
 from harness.verdicts.sequential import DECIDED
 
@@ -95,16 +95,6 @@ def unequal_lines(summary: Summary) -> Iterator[str]:
 def _metric_words(metric: str) -> str:
     about = METRICS[metric]
     return f"{about.short} {about.own_unit}" if about.family == "rate" else about.short
-
-
-def capacity_lines(summary: Summary) -> Iterator[str]:
-    """A search for the highest load that keeps the limits."""
-    for result in summary.capacity or ():
-        yield plain(f"capacity {capacity.words(result)}")
-        kept = (cell.slo for cell in summary.cells if cell.label == result.label)
-        limits = next((slo.limits for slo in kept if slo is not None), ())
-        if sentence := capacity.sentence(result, limits):
-            yield plain(sentence)
 
 
 def knee_lines(summary: Summary) -> Iterator[str]:

@@ -9,6 +9,7 @@ from harness.model.numbers import counted
 from harness.report.findings import notes
 from harness.report.findings.accuracy_words import accuracy_lines
 from harness.report.findings.backend_words import caveats
+from harness.report.findings.capacity_words import capacity_lines
 from harness.report.findings.conclusion import doubts, order, orders
 from harness.report.findings.sentences import (
     BEYOND,
@@ -19,7 +20,7 @@ from harness.report.findings.sentences import (
     under_load,
     waited,
 )
-from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines
+from harness.report.findings.verdict_words import confidence, knee_lines
 from harness.report.html import figures
 from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.source import Source

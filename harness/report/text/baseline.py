@@ -31,7 +31,7 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
     for pair in document.pairs:
         yield ""
         yield from wrap(pair_words(pair), columns, subsequent_indent="  ")
-        if not pair.findings:
+        if not pair.findings and pair.capacity is None:
             yield "  no load point in common"
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"

@@ -6,11 +6,12 @@ from harness.model import Summary
 from harness.model.lines import wrap
 from harness.report.findings.accuracy_words import accuracy_lines
 from harness.report.findings.backend_words import caveats
+from harness.report.findings.capacity_words import capacity_lines
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.notes import no_verdict
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
-from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines, noise_lines, runs
+from harness.report.findings.verdict_words import confidence, knee_lines, noise_lines, runs
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging
 from harness.report.view import groups, labels
 from harness.report.wording import markdown_escaped

@@ -13,11 +13,12 @@ from harness.model import Agreement, Interval
 from harness.report.findings.against import _by, answers, concluded, run_names
 from harness.report.html.several import page
 from harness.report.text.baseline import markdown, terminal
-from harness.verdicts.baseline import compare_runs
+from harness.verdicts.baseline import compare_runs, refused
 from harness.verdicts.capacity import capacity
 from tests.factories.documents import changed, made
 from tests.factories.summaries import summary
 from tests.unit.verdicts.test_baseline import BASE, manifest, run
+from tests.unit.verdicts.test_capacity_pairs import FAST
 from tests.unit.verdicts.test_pairs import cells
 
 OLD = "the run of 2026-11-20 08:00 "  # of one minute: with the end of the folder's name
@@ -46,6 +47,42 @@ def test_capacities_that_were_searched_for_stand_last():
     *_, last = answers(compare_runs([BASE, searched]))
     assert last.startswith("Capacity in the run of 2026-11-20 08:00 new: vllm: ")
     assert "Capacity" not in " ".join(answers(compare_runs([BASE, new])))
+
+
+def searched(name, *capacities, vllm=100):
+    """A run of `vllm`, and what searches for the capacity of each backend found."""
+    one = run(name, cells("vllm", vllm))
+    return dataclasses.replace(one, summary=replace(one.summary, capacity=capacities))
+
+
+def test_the_verdict_on_two_searches_is_on_their_capacities_and_on_no_load_that_both_tried():
+    less = compare_runs(
+        [searched("base", FAST), searched("new", changed(FAST, interval=(9, 10, 10.5)), vllm=150)]
+    )
+    first, *others = answers(less)
+    assert first == f"vllm carries less than in {OLD}base: 0.667 times the load (0.562 to 0.75)."
+    assert [other.partition(": ")[0] for other in others] == [
+        "Capacity in the run of 2026-11-20 08:00 base",
+        "Capacity in the run of 2026-11-20 08:00 new",
+    ]
+    assert [(row.kind, row.why) for row in less.gate] == [
+        ("slower", "carries less within the limits: 0.667 times the load (0.562 to 0.75)")
+    ]
+    assert not refused(less)
+    same = compare_runs([searched("base", FAST), searched("new", FAST)])
+    assert answers(same)[0] == (
+        f"Undecided whether vllm carries more or less than in {OLD}base: 1 times the load (0.875 to 1.14)."
+    )
+    assert not same.gate
+
+
+def test_two_searches_that_cannot_be_compared_fail_a_gate():
+    other = compare_runs([searched("base", FAST), searched("new", changed(FAST, kind="concurrency"))])
+    why = "one was searched by concurrency, the other by rate"
+    assert answers(other)[0] == f"The capacities of vllm and {OLD}base are not comparable: {why}."
+    assert refused(other)
+    assert [row.kind for row in other.gate] == ["not compared"]
+    assert compare_runs([searched("base", FAST), run("new", cells("vllm", 100))]).pairs[0].capacity is None
 
 
 def asked(name, marks, label="vllm"):
