@@ -48,7 +48,7 @@ def take(records: Records) -> Samples:
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most MOST_VALUES, evenly by rank, with the least and the largest: gaps would fill the memory."""
+    """Keeps MOST_VALUES, evenly by rank, with the least and the largest: gaps would fill the memory."""
     if len(values) <= MOST_VALUES:
         return values
     return np.sort(values)[np.linspace(0, len(values) - 1, MOST_VALUES).astype(np.int64)]
