@@ -165,7 +165,8 @@ def load_scenario(
         where = f"{key}, as given"
         if isinstance(error, UnknownKeyError):
             raise UnknownKeyError(error.key, where, error.hint) from None
-        raise SpecError(error.what, where=where, hint=error.hint) from None
+        example = "a limit is like slo.ttft_ms.p95=500, in ms" if key.startswith("slo") else None
+        raise SpecError(error.what, where=where, hint=error.hint or example) from None
 
 
 def _is_set_by(dotted: str, key: str, *, inside: bool) -> bool:

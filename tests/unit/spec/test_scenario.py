@@ -435,6 +435,13 @@ def test_prompts_that_could_not_be_made_are_refused(scenario, key):
         load_scenario(scenario, {key: 10**12})
 
 
+@pytest.mark.parametrize(("key", "value"), [("slo", 5), ("slo.ttft_ms", 500), ("slo.ttft_ms.p95", "0.5s")])
+def test_a_limit_that_is_none_has_an_example(key, value):
+    with pytest.raises(SpecError, match="must be a ") as caught:
+        load_scenario("fixed-length", {key: value})
+    assert caught.value.hint == "a limit is like slo.ttft_ms.p95=500, in ms"
+
+
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
