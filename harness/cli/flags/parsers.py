@@ -67,6 +67,8 @@ class _Parser(argparse.ArgumentParser):
         self.register("type", float, argument_types.number)
 
     def error(self, message: str) -> NoReturn:
+        if message.endswith("required: RUN"):
+            raise SpecError(message, hint="`bench list runs` lists those in results")
         raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:

@@ -63,6 +63,7 @@ from harness.errors import ExitCode
             "unexpected argument '8'",
             "`bench run --help`",
         ),
+        (["resume"], "arguments are required: RUN", "`bench list runs` lists those in results"),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
         (["run", "--seed=--"], "argument --seed: expected one argument", "`bench run --help`"),
         (["run", "--backends=--"], "argument --backends: expected one argument", "`bench run --help`"),
