@@ -310,7 +310,7 @@ class CapacityPair(Record, frozen=True, kw_only=True):
         tuple[float | None, float | None, float | None],
         doc("Low end, value and high end of the capacity of `a` over that of `b`; null: not known."),
     ]
-    why: Annotated[str, doc("Reason why they are not comparable, in words; empty: they are.")]
+    why: Annotated[str, doc("Reason why there is no verdict, in words; empty: their intervals decide.")]
 
 
 class Knee(Record, frozen=True, kw_only=True):

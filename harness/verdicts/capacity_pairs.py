@@ -6,7 +6,7 @@ from itertools import combinations
 from harness.conditions import unequal
 from harness.model import Capacity, CapacityPair, CapacityVerdict, CellResult
 from harness.model.metric_table import root_of
-from harness.model.numbers import short
+from harness.model.numbers import counted, short
 from harness.validity.engine_changed import other_builds
 from harness.verdicts.capacity import may_be_higher
 from harness.verdicts.pairs import MOST_TOGETHER
@@ -14,6 +14,7 @@ from harness.verdicts.rules import DEFAULT_FLOOR
 
 # How many requests a probe sends depends on how long the answers of its engine take.
 _BY_SEARCH = "workload"
+LEAST_STARTS = 3  # of each; one start says nothing of how starts differ
 _RATES = ("requests_per_s", "goodput_requests_per_s")
 
 
@@ -38,16 +39,18 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
     (a_low, a_value, a_high), (b_low, b_value, b_high) = _ends(a), _ends(b)
     low, middle, high = _over(a_low, b_high), _over(a_value, b_value), _over(a_high, b_low)
     verdict: CapacityVerdict = "undecided"
+    few = min(a.searches, b.searches) < LEAST_STARTS
+    why = f"{a.searches} and {counted(b.searches, 'start')}, {LEAST_STARTS} are needed" if few else ""
     if a.kind != b.kind:
         refused = f"one was searched by {a.kind}, the other by {b.kind}"
     if refused:
-        verdict, low, high = "not comparable", None, None
-    elif low is not None and low > 1 + DEFAULT_FLOOR:
+        verdict, why, low, high = "not comparable", refused, None, None
+    elif not few and low is not None and low > 1 + DEFAULT_FLOOR:
         verdict = "more"
-    elif high is not None and high < 1 / (1 + DEFAULT_FLOOR):
+    elif not few and high is not None and high < 1 / (1 + DEFAULT_FLOOR):
         verdict = "fewer"
     ratio = (low, None if low is None or high is None else middle, high)
-    return CapacityPair(a=a.label, b=b.label, verdict=verdict, ratio=ratio, why=refused or "")
+    return CapacityPair(a=a.label, b=b.label, verdict=verdict, ratio=ratio, why=why)
 
 
 def obstacle(a: Sequence[CellResult], b: Sequence[CellResult]) -> str | None:

@@ -47,5 +47,6 @@ def verdict_words(pair: CapacityPair, name: str, than: str) -> str:
         return f"the capacities of {name} and {than} are not comparable: {pair.why}"
     times = ratio_words(pair)
     if pair.verdict == "undecided":
-        return f"undecided whether {name} carries more or less than {than}: {times}"
+        needs = f"; {pair.why}" if pair.why else ""
+        return f"undecided whether {name} carries more or less than {than}: {times}{needs}"
     return f"{name} carries {'more' if pair.verdict == 'more' else 'less'} than {than}: {times}"
