@@ -180,7 +180,7 @@ def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backen
     recognised = recognise(url, access, named)
     definition = load_backend(recognised.name) if recognised else named or load_backend("openai")
     recognition = (
-        f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
+        f"recognised by {' and '.join(recognised.seen)}" if recognised else "no engine was recognised"
     )
     if named and not recognised:
         recognition = "as named"
