@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from harness import __version__
@@ -184,11 +184,12 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
     for block in plan.blocks:
         lives.setdefault(_life(block), []).extend(cell.cell for cell in block.cells)
     last, least = _last_repeats(plan, there), _least_repeats(manifest)
+    died = cache(lambda life: _died(folder, life, there))  # a life of many blocks is read once
     missing = []
     for block in plan.blocks:
         alone = [cell.cell for cell in block.cells]
         life = alone if known(block.start) is None else lives[_life(block)]
-        if _life(block) in failed or _died(folder, life, there):
+        if _life(block) in failed or died(tuple(life)):
             continue
         for cell in block.cells:
             needed = least is None or (

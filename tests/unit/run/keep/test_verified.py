@@ -2,8 +2,10 @@
 
 import json
 import shutil
+from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from harness.cli.main import main
 from harness.errors import ExitCode
@@ -11,7 +13,7 @@ from harness.model import AskedBackend, WorkloadCards
 from harness.run.keep import origin
 from harness.run.keep.verified import verify
 from harness.run.setup.options import RunOptions
-from harness.store import seal
+from harness.store import RunFolder, seal
 from harness.summary import summarise_folder
 from tests.bench.audit.gates import change_json, mend
 from tests.factories.documents import made
@@ -266,3 +268,20 @@ def test_a_block_that_passes_as_a_start_is_a_fault(run):
     assert [fault.what for fault in verify(run).faults] == [
         "is of another start of the engines than was planned"
     ]
+
+
+def test_the_plan_reads_the_cells_of_a_start_as_often_however_many_blocks_it_has(
+    repeated_run, tmp_path, monkeypatch
+):
+    folder, read, real = copy_of(repeated_run, tmp_path), Counter(), RunFolder.read_facts
+    plan = folder.read_plan()
+    folder.write_plan(replace(plan, blocks=tuple(replace(block, start=0) for block in plan.blocks)))
+
+    def counted(self, cell):
+        read[cell] += 1
+        return real(self, cell)
+
+    monkeypatch.setattr(RunFolder, "read_facts", counted)
+    verify(folder)
+    assert len(read) == 6
+    assert set(read.values()) == {3}  # how its engine ended, its start, and its figures
