@@ -93,11 +93,13 @@ def _tokens(rows: NDArray[np.void]) -> Floats:
 
 
 def _with_choice(events: NDArray[np.void]) -> Mask:
-    return with_text(events) | (events["kind"] == EventKind.OTHER)
+    kept: Mask = with_text(events) | (events["kind"] == EventKind.OTHER)
+    return kept
 
 
 def _with_prose(events: NDArray[np.void]) -> Mask:
-    return with_text(events) & (events["kind"] != EventKind.TOOL_CALL)
+    kept: Mask = with_text(events) & (events["kind"] != EventKind.TOOL_CALL)
+    return kept
 
 
 def _no_comment(events: NDArray[np.void]) -> Mask:
