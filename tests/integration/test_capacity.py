@@ -34,6 +34,7 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(found):
 
 
 @pytest.mark.time
+@pytest.mark.long
 def test_one_start_of_each_says_how_much_more_a_server_may_carry_without_a_verdict(here):
     define("narrow", "--max-running", "1", ttft_ms=60, gap_ms=8)
     define("wide", "--max-running", "4", ttft_ms=60, gap_ms=8)
