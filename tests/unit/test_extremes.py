@@ -100,7 +100,10 @@ def test_what_is_written_of_any_counts_can_be_read_shown_and_compared(whole, tmp
     assert len(summary.cells) == 2, summary.warnings
     assert folder.read_summary() == summary
     json.loads((place / "summary.json").read_bytes(), parse_constant=pytest.fail)
-    for words in (["report", str(place)], ["compare", str(place), str(whole.path), "--force"]):
+    commands = [["report", str(place)]]
+    if summary.cells != whole.read_summary().cells:  # else it is a copy, which compare refuses
+        commands.append(["compare", str(place), str(whole.path), "--force"])
+    for words in commands:
         with redirect_stdout(StringIO()) as said:
             assert main(words) in (ExitCode.OK, ExitCode.LIMIT_FAILED)
         assert not any(f" {bad} " in said.getvalue() for bad in ("nan", "inf", "-inf"))
