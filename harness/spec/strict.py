@@ -37,7 +37,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     name = name.lstrip("-")
     bare = {flag.lstrip("-"): flag for flag in names}  # dashes would make all short flags alike
     begun = sorted((known_name for known_name in bare if name and known_name.startswith(name)), key=len)
-    alike = difflib.get_close_matches(name, bare, n=1, cutoff=0.6)
+    begun += [known_name for known_name in bare if len(known_name) > 2 and name.startswith(known_name)]
+    # A slip in a short name seldom changes its first letter: gpu is not cpu.
+    alike = difflib.get_close_matches(name, [each for each in bare if each[:1] == name[:1]], n=1, cutoff=0.6)
     alike += difflib.get_close_matches(name, bare, n=SUGGESTED, cutoff=0.7)
     # `ttft_s` is ttft_ms, although ttft_service_ms begins so.
     slips = difflib.get_close_matches(name, bare, n=1, cutoff=0.9)
