@@ -35,7 +35,7 @@ class LookUp:
             return self._exchange(url, self._connection(parts.scheme, parts.netloc), path)
         except (OSError, http.client.HTTPException, LimitError, ValueError) as error:  # of a negative chunk
             self._connections.pop((parts.scheme, parts.netloc)).close()
-            words = self._secrets.hidden(one_line(str(error), 200))
+            words = one_line(self._secrets.hidden(str(error)), 200)
             raise SetupError(words or type(error).__name__, where=url) from None
 
     def _exchange(self, url: str, connection: "_Connection", path: str) -> Answer:

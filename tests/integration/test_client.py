@@ -102,6 +102,17 @@ def test_a_url_without_a_port_is_looked_up_at_that_of_its_scheme(monkeypatch):
     assert asked == [("gate", 443), ("gate", 80), ("gate", 81)]
 
 
+def test_a_key_at_the_end_of_a_shortened_error_is_hidden_whole():
+    """The error was cut first: most of the key stood at its end, and was no key any more."""
+    key = "sk-0123456789abcdef"
+    with serving(lambda _: iter([b"x" * 190 + key.encode() + b"\r\n\r\n"]), stay=False) as url:
+        access = Access({"authorization": f"Bearer {key}"}, credentials=(key,))
+        with closing(LookUp(access, ROOMY)) as look_up, pytest.raises(SetupError) as caught:
+            in_time(lambda: look_up.ask(f"{url}/metrics"))
+    assert "xxx*" in str(caught.value)
+    assert key[:6] not in str(caught.value)
+
+
 def test_look_ups_open_again_what_was_closed():
     heads = []
 
