@@ -27,7 +27,7 @@ def as_json(source: Source) -> Document:
     if len(text := source.text) > _MOST_BYTES:
         raise wrong("is longer than any report", where)
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         loader.flatten_mapping = lambda node: None  # `<<` is an error: before PyYAML 6.0.4 it grows unbounded
         value = loader.get_single_data()
         _left(value, _MOST_GROWN)
