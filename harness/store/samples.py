@@ -34,18 +34,17 @@ def read_telemetry(files: Confined, folder: str) -> Telemetry:
         return Telemetry()
     with parquet.reading(files, file) as source:
         names = source.distinct("series", _MOST_SERIES)
+        if not names:
+            return Telemetry()
         wanted = {
             "series": parquet.code_of("series", names),
             "at_ns": "at_ns::bigint",
             "value": "coalesce(value::double, 'nan')",
         }
-        groups = list(source.groups(wanted)) if names else []
-    codes, at_ns, values = (
-        np.concatenate([np.zeros(0, kind), *(group[name] for group in groups)])
-        for name, kind in (("series", np.int32), ("at_ns", np.int64), ("value", np.float64))
-    )
-    measured = np.abs(values) < _MOST_VALUE  # of NaN it is not
-    kept = [measured & (codes == code) for code in range(len(names))]
-    return Telemetry(
-        {name: Samples(at_ns[rows], values[rows]) for name, rows in zip(names, kept, strict=True)}
-    )
+        groups = list(source.groups(wanted))
+    codes, at_ns, values = (np.concatenate([group[name] for group in groups]) for name in wanted)
+    kept = np.flatnonzero(np.abs(values) < _MOST_VALUE)  # of NaN it is not
+    by_series = kept[np.argsort(codes[kept], kind="stable")]
+    ends = np.searchsorted(codes[by_series], np.arange(len(names)), side="right")
+    parts = zip(names, np.split(by_series, ends[:-1]), strict=True)
+    return Telemetry({name: Samples(at_ns[rows], values[rows]) for name, rows in parts})

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import threading
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,6 +145,25 @@ def unsealed(tmp_path_factory):
     folder.write_cell(records(*ROWS), facts(cell="000-x"), telemetry)
     (folder.path / seal.FILE).unlink()
     return folder
+
+
+def test_samples_are_read_into_as_much_memory_each_however_many_series_there_are(tmp_path):
+    count, files = 100, Confined(tmp_path)
+
+    def bytes_per_sample(names):
+        numbered = {str(n): Samples(np.arange(count), np.full(count, n)) for n in range(names)}
+        files.make_folder("cell")
+        samples.write_telemetry(Telemetry(numbered), files, "cell")
+        tracemalloc.start()
+        try:
+            found = samples.read_telemetry(files, "cell").series
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert all((found[name].values == int(name)).all() for name in numbered)
+        return most / (names * count)
+
+    assert bytes_per_sample(160) < 1.5 * bytes_per_sample(40)
 
 
 @pytest.mark.parametrize("name", ["requests", "events", "telemetry"])
