@@ -319,7 +319,7 @@ def _parse_ref(entry: str) -> BackendRef:
         definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
     except SpecError as error:
         if url and name not in files.names("backends"):
-            error.hint = f"{error.hint}; or {name}=openai=URL gives any server a name of your own"
+            error.hint = f"{name}=openai=URL gives any server a name of your own; {error.hint}"
         raise
     if variant == VARIANT or variant.endswith(".toml"):
         path = Path(variant) if variant != VARIANT else tuned_path(definition.name)

@@ -267,7 +267,7 @@ def test_a_url_is_taken_as_clients_are_given_it(given, url):
 def test_a_name_of_ones_own_for_a_url_is_refused_with_the_form_that_takes_it():
     with pytest.raises(SpecError) as caught:
         parse_backend_list("mine=http://h:1")
-    assert caught.value.hint.endswith("; or mine=openai=URL gives any server a name of your own")
+    assert caught.value.hint.startswith("mine=openai=URL gives any server a name of your own; ")
 
 
 @pytest.mark.parametrize(
