@@ -12,6 +12,7 @@ from harness.client.body import read_body
 from harness.client.limits import CONNECT_S, Account, LimitError, Limits
 from harness.client.transport import Transport, accounted
 from harness.host.access import Access
+from harness.host.proxy import way_round
 from harness.untrusted import Secrets, one_line
 
 _DEFAULT = Limits()
@@ -21,6 +22,7 @@ _NO_ANSWER = (
     httpcore.NetworkError,
     httpcore.TimeoutException,
     httpcore.ProtocolError,
+    httpcore.ProxyError,
     httpcore.UnsupportedProtocol,
     httpx.HTTPError,
     httpx.InvalidURL,
@@ -87,6 +89,7 @@ class Client:
                 raise NoAnswerError(NoAnswer.UNREADABLE, account.long_head, where=where) from None
             words = self._secrets.hidden(_words(error))
             hint = self._access.certificates.hint(words) if request.url.scheme == "https" else ""
+            hint = hint or way_round(str(request.url))
             kind = _kind(error)
             raise NoAnswerError(kind, f"no answer to {asked}: {words}", where=host, hint=hint) from error
 

@@ -10,6 +10,7 @@ import httpcore
 import httpx
 
 from harness.client.limits import Account
+from harness.host.proxy import proxy_for, require_socks
 from harness.host.tls import Certificates
 
 _PIECE_BYTES = 65536
@@ -71,21 +72,42 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class Transport(httpx.BaseTransport):
-    """Raises what httpcore raises. Ignores the proxies of the environment: they would stand between us and
-    the engine."""
+    """Takes the proxy that the load takes. Raises what httpcore raises, and SetupError for a proxy that
+    cannot be used."""
 
     def __init__(self, certificates: Certificates, *, keep_alive: bool) -> None:
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=certificates.shared(),
-            max_keepalive_connections=None if keep_alive else 0,
-            network_backend=_Backend(),
-        )
+        self._settings: dict[str, Any] = {
+            "ssl_context": certificates.shared(),
+            "max_keepalive_connections": None if keep_alive else 0,
+            "network_backend": _Backend(),
+        }
+        self._pools: dict[str | None, httpcore.ConnectionPool] = {}  # by their proxy
+
+    def _pool(self, url: httpx.URL) -> httpcore.ConnectionPool:
+        require_socks(str(url))
+        named = proxy_for(str(url))
+        if named not in self._pools:
+            self._pools[named] = self._through(httpx.URL(named)) if named else self._straight()
+        return self._pools[named]
+
+    def _straight(self) -> httpcore.ConnectionPool:
+        return httpcore.ConnectionPool(**self._settings)
+
+    def _through(self, proxy: httpx.URL) -> httpcore.ConnectionPool:
+        settings = {**self._settings, "proxy_url": str(proxy.copy_with(userinfo=b""))}
+        if proxy.username:
+            settings["proxy_auth"] = proxy.username, proxy.password
+        if proxy.scheme.startswith("socks"):
+            return httpcore.SOCKSProxy(**settings)
+        if proxy.scheme == "https":
+            settings["proxy_ssl_context"] = settings["ssl_context"]
+        return httpcore.HTTPProxy(**settings)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         assert isinstance(request.stream, httpx.SyncByteStream)
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        answer = self._pool.handle_request(
+        answer = self._pool(url).handle_request(
             httpcore.Request(
                 method=request.method,
                 url=target,
@@ -98,7 +120,8 @@ class Transport(httpx.BaseTransport):
         return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream))
 
     def close(self) -> None:
-        self._pool.close()
+        for pool in self._pools.values():
+            pool.close()
 
 
 class _Body(httpx.SyncByteStream):

@@ -45,8 +45,18 @@ def _variable(url: str) -> str | None:
     return next((name for name in (target.scheme, "all") if proxies.get(name)), None)
 
 
+def way_round(url: str) -> str:
+    """What to do about a proxy that does not reach this URL; "" where none is taken."""
+    variable = _variable(url)
+    around = f"set NO_PROXY={httpx.URL(url).host} to send straight to the server"
+    return f"{_in_environment(variable)} names a proxy: {around}" if variable else ""
+
+
+def _in_environment(variable: str) -> str:
+    wanted = f"{variable}_proxy"
+    return next((name for name in os.environ if name.lower() == wanted), wanted)
+
+
 def _refused(what: str, url: str, first: str = "") -> SetupError:
-    wanted = f"{_variable(url)}_proxy"
-    where = next((name for name in os.environ if name.lower() == wanted), wanted)
     hint = f"{first}set NO_PROXY={httpx.URL(url).host} to send straight to the server"
-    return SetupError(what, where=where, hint=hint)
+    return SetupError(what, where=_in_environment(_variable(url) or ""), hint=hint)

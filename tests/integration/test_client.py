@@ -18,6 +18,8 @@ from harness.host.access import Access
 from harness.untrusted import BadDocumentError
 from tests.factories.answers import CHUNKED, chunked
 from tests.factories.hostile import HARMS, head, serving, sized
+from tests.factories.sockets import PEM, server_tls
+from tests.integration.load_server import serve
 from tests.waiting import in_time
 
 TIGHT = Limits(total_s=0.3, wire_bytes=1 << 20, body_bytes=2 << 20)
@@ -281,3 +283,46 @@ def test_the_key_is_in_nothing_that_is_read():
         assert key.lower() not in found.lower()
         assert "\x1b" not in found
         assert "\u202e" not in found
+
+
+def by_proxy(monkeypatch, url, scheme):
+    """What is answered for engine.invalid, which only the proxy at `url` reaches."""
+    kind, _, place = url.removesuffix("/v1/chat/completions").partition("://")
+    monkeypatch.setenv(f"{scheme}_proxy", f"{kind}://user:word@{place}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with closing(Client(f"{scheme}://engine.invalid")) as client:
+        return client.ask("GET", "/v1/models", limits=ROOMY)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_server_behind_a_proxy_is_asked_through_it_as_the_load_is(monkeypatch, tls):
+    def answer(peer):
+        peer.say(sized(b'{"data":[]}'))
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(PEM))
+    with serve(answer, tunnel=server_tls() if tls else None) as proxy:
+        assert by_proxy(monkeypatch, proxy.url, "https" if tls else "http").status == 200
+    first, *others = proxy.heads
+    wanted = b"CONNECT engine.invalid:443 " if tls else b"GET http://engine.invalid/v1/models "
+    assert first.startswith(wanted)
+    assert b"proxy-authorization: basic dxnlcjp3b3jk" in first.lower()
+    assert not any(b"proxy-authorization" in head.lower() for head in others)
+
+
+def test_a_proxy_that_refuses_is_named_with_the_way_round_it(monkeypatch):
+    def refuse(peer):
+        peer.say(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+
+    with serve(refuse) as proxy, pytest.raises(NoAnswerError) as raised:
+        by_proxy(monkeypatch, proxy.url, "https")
+    assert str(raised.value) == "https://engine.invalid: no answer to GET /v1/models: 403 Forbidden"
+    assert raised.value.hint == (
+        "https_proxy names a proxy: set NO_PROXY=engine.invalid to send straight to the server"
+    )
+
+
+def test_a_wrong_proxy_is_one_error(monkeypatch):
+    with pytest.raises(SetupError) as raised:
+        by_proxy(monkeypatch, "ftp://h:1", "https")
+    assert "word" not in str(raised.value)
+    assert raised.value.where == "https_proxy"
