@@ -119,9 +119,6 @@ def _refuse_itself(runs: Sequence[Run]) -> None:
     """Raises SpecError: a measurement against itself, as a file or in a copy of its folder, shows no
     difference, whatever happened to the server.
     """
-    for first, second in combinations(runs, 2):
-        if first.cells and list(first.cells) == list(second.cells):
-            raise SpecError(f"is a copy of {first.name}", where=second.name, hint=_TWO_RUNS)
     seen: dict[str, str] = {}
     for run in runs:
         files = {cell.imported.sha256: cell.imported.file for cell in run.cells if cell.imported}
@@ -130,3 +127,6 @@ def _refuse_itself(runs: Sequence[Run]) -> None:
                 what = f"{file} is the same file as one of {seen[sha256]}"
                 raise SpecError(what, where=run.name, hint="name files of two measurements")
         seen |= dict.fromkeys(files, run.name)
+    for first, second in combinations(runs, 2):
+        if first.cells and first.manifest == second.manifest and list(first.cells) == list(second.cells):
+            raise SpecError(f"is a copy of {first.name}", where=second.name, hint=_TWO_RUNS)

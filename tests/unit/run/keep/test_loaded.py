@@ -25,7 +25,8 @@ def test_a_run_whose_engine_changed_has_a_note(tmp_path):
 def run(name, *sums):
     """With a cell for each file, by its sum; None: a cell that bench measured."""
     imported = [one and SimpleNamespace(file=f"{name}.json", sha256=one) for one in sums]
-    return SimpleNamespace(name=name, cells=[SimpleNamespace(imported=one, of=name) for one in imported])
+    cells = [SimpleNamespace(imported=one) for one in imported]
+    return SimpleNamespace(name=name, manifest=name, cells=cells)
 
 
 def test_a_copy_of_a_file_is_that_file():
@@ -39,8 +40,8 @@ def test_a_copy_of_a_file_is_that_file():
 
 def test_a_copy_of_a_folder_is_that_run():
     """A gate would pass whatever happened to the server. Runs without a cell are no copies."""
-    monday, empty = run("monday", None, None), [run("none", *()), run("nothing", *())]
-    tuesday = SimpleNamespace(name="tuesday", cells=tuple(monday.cells))
+    monday, empty = run("monday", None, None), 2 * [run("none")]
+    tuesday = SimpleNamespace(name="tuesday", manifest="monday", cells=tuple(monday.cells))
     with pytest.raises(SpecError) as caught:
         loaded._refuse_itself([*empty, monday, run("ours", None, None), tuesday])
     assert str(caught.value) == "tuesday: is a copy of monday"
