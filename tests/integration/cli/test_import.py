@@ -134,7 +134,7 @@ def test_a_folder_of_runs_is_not_taken_for_results_of_a_tool(tmp_path, capsys):
     bench(capsys, "import", file, "--out", tmp_path / "runs")
     status, printed = bench(capsys, "report", tmp_path / "runs")
     assert status == 2
-    assert "not a run folder" in printed.err
+    assert "holds runs, and is none itself" in printed.err
 
 
 def test_files_of_two_models_are_refused(tmp_path, capsys):
