@@ -5,7 +5,7 @@ import os
 import select
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -78,13 +78,14 @@ class Runner:
         facts.cpu_s += (time.thread_time_ns() - busy_ns) / 1e9
 
     def report(self) -> SourceFacts:
-        began = self._reading_since_ns
+        """The facts so far. A read that hangs counts as one that failed, in this report alone."""
+        facts, began = replace(self.facts), self._reading_since_ns
         if began is not None and time.monotonic_ns() - began > _HUNG_NS:
-            self.facts.failures += 1
-            self.facts.last_failure = "a read did not come to its end"
-            self.facts.failing_since_ns = self.facts.failing_since_ns or began
-        self.facts.missing, self.facts.about = dict(self.source.missing), dict(self.source.about)
-        return self.facts
+            facts.failures += 1
+            facts.last_failure = "a read did not come to its end"
+            facts.failing_since_ns = facts.failing_since_ns or began
+        facts.missing, facts.about = dict(self.source.missing), dict(self.source.about)
+        return facts
 
 
 def sources(watch: Watch) -> dict[str, Source]:
