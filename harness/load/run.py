@@ -35,7 +35,7 @@ def run_load(
     """Blocks until the window is closed and every request in it has ended.
 
     `stop` ends the window early: what is in flight becomes CANCELLED and everything so far is returned. So
-    does a closed loop all of whose slots only time out: each further round would cost a whole time limit.
+    does a closed loop all of whose slots time out without a token: each further round would cost a time limit.
     Requests that never became due have no record; `unsent` counts them. `worker_pool`: a new one that runs
     the workers elsewhere; None: on this machine.
     """
@@ -93,7 +93,7 @@ def _follow(
 
 
 def _only_timeouts(worker_pool: WorkerPool[Any]) -> int:
-    """The latest requests in a row that timed out, if each slot had two of them; else 0.
+    """The latest requests in a row that timed out without a token, if each slot had two of them; else 0.
 
     Always 0 in an open loop: its schedule ends it, whether answers come or not.
     """

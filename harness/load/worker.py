@@ -78,7 +78,7 @@ class Pulse:
     ttft_ns: tuple[int, ...]
     text_events: int
     items: int = 0
-    timeouts: int = 0  # in a row, up to the last request that ended
+    timeouts: int = 0  # in a row without a token, up to the last request that ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Tally:
     def __init__(self, finalizer: Finalizer, spill: Spill, turns: TurnBodies | None = None) -> None:
         """`turns`: of chats, whose later turns carry the answers."""
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
-        self.timeouts = 0  # in a row
+        self.timeouts = 0  # in a row, without a token
         self._finalizer, self._spill, self._turns = finalizer, spill, turns
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_sent = self._items_sent = 0
@@ -123,10 +123,10 @@ class Tally:
         self._spill.add(finalized)
         self.done += finalized.outcome in (Outcome.OK, Outcome.ABANDONED)
         self.failed += finalized.outcome not in (Outcome.OK, Outcome.ABANDONED, Outcome.CANCELLED)
-        if finalized.outcome is Outcome.TIMEOUT:
+        if finalized.ttft_ns != UNKNOWN or finalized.outcome not in (Outcome.TIMEOUT, Outcome.ABANDONED):
+            self.timeouts = 0
+        elif finalized.outcome is Outcome.TIMEOUT:  # who hangs up says nothing of whether a token would come
             self.timeouts += 1
-        elif finalized.outcome is not Outcome.ABANDONED or finalized.ttft_ns != UNKNOWN:
-            self.timeouts = 0  # who hangs up before the first token says nothing of whether it would come
         self.clamped += finalized.clamped
         self.items += finalized.items
         stamps = finalized.generated_ns

@@ -73,9 +73,10 @@ def test_what_an_interruption_cancels_has_not_failed(tmp_path: Path) -> None:
     assert (tally.done, tally.failed) == (0, 1)
 
 
-def test_timeouts_in_a_row_end_with_any_answer_and_not_with_a_user_who_hung_up_before_one(
+def test_timeouts_in_a_row_end_with_any_token_and_not_with_a_user_who_hung_up_before_one(
     tmp_path: Path,
 ) -> None:
+    """Whose answers last longer than the time limit is slow, and does not hang."""
     spill = Spill(tmp_path)
     tally = Tally(_finalizer(), spill)
     in_a_row = []
@@ -84,10 +85,13 @@ def test_timeouts_in_a_row_end_with_any_answer_and_not_with_a_user_who_hung_up_b
     ):
         tally.finalize(Exchange(seq, 0, seq, sent=5, end=7, failure=failure))
         in_a_row.append(tally.pulse(seq + 1, 0).timeouts)
-    tally.finalize(replace(_exchange(5), failure=Outcome.ABANDONED))
+    tally.finalize(replace(_exchange(5), failure=Outcome.TIMEOUT))
     in_a_row.append(tally.pulse(6, 0).timeouts)
+    tally.finalize(Exchange(6, 0, 6, sent=5, end=7, failure=Outcome.TIMEOUT))
+    tally.finalize(replace(_exchange(7), failure=Outcome.ABANDONED))
+    in_a_row.append(tally.pulse(8, 0).timeouts)
     spill.close()
-    assert in_a_row == [1, 1, 2, 0, 1, 0]
+    assert in_a_row == [1, 1, 2, 0, 1, 0, 0]
 
 
 def test_an_answer_that_no_later_turn_can_carry_ends_its_chat_alone(tmp_path: Path) -> None:
