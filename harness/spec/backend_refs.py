@@ -318,7 +318,7 @@ def _parse_ref(entry: str) -> BackendRef:
     try:
         definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
     except SpecError as error:
-        if url and name not in files.names("backends"):
+        if url and name and not name.endswith(".toml") and name not in files.names("backends"):
             error.hint = f"{name}=openai=URL gives any server a name of your own; {error.hint}"
         raise
     if variant == VARIANT or variant.endswith(".toml"):

@@ -270,6 +270,12 @@ def test_a_name_of_ones_own_for_a_url_is_refused_with_the_form_that_takes_it():
     assert caught.value.hint.startswith("mine=openai=URL gives any server a name of your own; ")
 
 
+def test_no_name_of_ones_own_is_suggested_in_place_of_a_file_that_is_none():
+    with pytest.raises(SpecError, match="no such file") as caught:
+        parse_backend_list("./none.toml=http://h:1")
+    assert caught.value.hint is None
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
