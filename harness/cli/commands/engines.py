@@ -71,10 +71,11 @@ def _lock(arguments: argparse.Namespace) -> int:
             where=f"bench engines lock {arguments.name}",
             hint=f'add lock = "{arguments.name}.txt" to the table with its requirements',
         )
+    path = Path("backends") / "locks" / name
+    options.check_folder(path.parent, f"bench engines lock {arguments.name}")  # to resolve takes minutes
     device = f" --device {arguments.device}" if arguments.device != "auto" else ""
     with closing(progress_display()) as ui:
         text = lock(definition, f"bench engines lock {arguments.name}{device}", ui.stage)
-    path = Path("backends") / "locks" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     print(f"{path}: {text.count('--hash=')} hashes")

@@ -120,6 +120,14 @@ def test_a_lock_is_written_here_with_the_command_that_makes_it(provided, capsys,
     assert (provided.room / "backends" / "locks" / name).read_text() == LOCK
 
 
+def test_a_folder_that_cannot_be_is_known_before_packages_are_resolved(provided, capsys):
+    (provided.room / "backends").write_text("")
+    code, lines, err = engines(capsys, "lock", "transformers")
+    assert (code, lines) == (ExitCode.SETUP, [])
+    assert "error: bench engines lock transformers: backends is a file, not a folder" in err
+    assert provided.asked == []
+
+
 def test_pins_tools_and_images_are_a_list(provided, monkeypatch, capsys):
     pins = [("vllm", Pin("vllm", "0.32.0", "0.33.0")), ("vllm (cuda)", Pin("vllm", "0.33.0", "0.33.0"))]
     monkeypatch.setattr(outdated, "packages", lambda known, _say: [one for one in pins if one[0] in known])
