@@ -32,6 +32,7 @@ from harness.verdicts.rules import SESSION_FLOOR
 
 TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
+_ROUNDING = 1e-9  # of a share, by its logarithms
 # The engine, which the user's own name of a server does not tell, and what is asked of it. The others of
 # these have a key of their own in a line.
 _ASKED = {
@@ -350,7 +351,7 @@ def _drift(series: Series, floor: float) -> Drift | None:
     last = steps[-1]
     best = min(steps, key=lambda level: level.mean)
     away = last.mean - best.mean
-    if _share(series, math.exp(away)) <= floor:
+    if _share(series, math.exp(away)) <= floor + _ROUNDING:
         return None
     largest = max(_rises(steps, best), default=0.0)
     return Drift(

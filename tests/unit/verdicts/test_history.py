@@ -450,6 +450,7 @@ def test_what_is_lost_is_a_share_of_the_best_level(metric, values, share):
     assert change.share == drift.share == drift.as_json()["worse_by"] == pytest.approx(share)
     assert f"{100 * share:.1f}% worse than its best level" in trends.terminal([fallen], [drift])
     assert drifts([fallen], share + 0.001) == []
+    assert drifts([fallen], share) == []
     assert drifts([fallen], share - 0.001) == [drift]
 
 
