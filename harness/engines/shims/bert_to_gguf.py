@@ -45,7 +45,7 @@ def main(folder: Path, target: Path) -> None:
     ranks = config.get("architectures") == ["BertForSequenceClassification"]
     writer.add_pooling_type(gguf.PoolingType.RANK if ranks else _pooling(folder))
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
-    _add_tokenizer(writer, (folder / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    _add_tokenizer(writer, words_of((folder / "vocab.txt").read_text(encoding="utf-8")))
 
     names = _EMBEDDINGS | (_CLASSIFIER if ranks else {})
     for layer in range(layers):
@@ -77,6 +77,11 @@ def _pooling(folder: Path) -> gguf.PoolingType:
     if declared.get("pooling_mode_mean_tokens"):
         return gguf.PoolingType.MEAN
     sys.exit("vectors are pooled neither by the mean nor from the first token")
+
+
+def words_of(vocabulary: str) -> list[str]:
+    """One per line feed alone: U+2028 and the like are words, and the lines' numbers are the tokens."""
+    return vocabulary.removesuffix("\n").split("\n")
 
 
 def _add_tokenizer(writer: gguf.GGUFWriter, words: list[str]) -> None:
