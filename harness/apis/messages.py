@@ -132,6 +132,8 @@ def _whole(message: Document) -> Payload:
             case "tool_use":
                 name, given = string(block.get("name")), arguments(block.get("input"))
                 calls.append(CallPart(position, string(block.get("id")), name, given))
+            case str(kind) if kind in _SERVERS_CALLS:
+                text.append(string(block.get("name")) + arguments(block.get("input")))
     ended = _usage(message)._replace(finish_reason=string(message.get("stop_reason")))
     return with_content(ended, text, reasoning, calls)
 

@@ -41,10 +41,8 @@ _TEXT = ("response.output_text.delta", "response.refusal.delta")
 # The names of OpenAI, then those of Open Responses.
 _REASONING = tuple(f"response.reasoning{part}.delta" for part in ("_text", "_summary_text", "", "_summary"))
 # What is generated for tools that are no function, and of which a chat carries nothing on.
-_CALLS = tuple(
-    f"response.{part}.delta"
-    for part in ("custom_tool_call_input", "mcp_call_arguments", "code_interpreter_call_code")
-)
+_WHOLE_CALLS = {"custom_tool_call": "input", "mcp_call": "arguments", "code_interpreter_call": "code"}
+_CALLS = tuple(f"response.{call}_{part}.delta" for call, part in _WHOLE_CALLS.items())
 _LAST = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
 _ANSWERS = count()  # of this process: its chats are sent back by it alone
 _NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds is neither text nor an error
@@ -149,6 +147,8 @@ def _whole(response: Document, document: Document) -> Payload:
                 reasoning.append(string(item.get("content")) or string(item.get("summary")))
             case "function_call":
                 calls.append(_call(position, item))
+            case str(kind) if kind in _WHOLE_CALLS:
+                text.append(string(item.get(_WHOLE_CALLS[kind])))
     ended = _ended(response, document)
     return ended if ended.error else with_content(ended, text, reasoning, calls)
 

@@ -341,6 +341,25 @@ def test_answers_that_are_not_streamed() -> None:
     assert (parsed.text(), parsed.finish_reason, parsed.prompt_tokens) == ("hmHi", "max_tokens", 5)
 
 
+@pytest.mark.parametrize(
+    ("call", "key"),
+    [("custom_tool_call", "input"), ("mcp_call", "arguments"), ("code_interpreter_call", "code")],
+)
+def test_a_whole_response_has_what_it_writes_for_other_tools(call: str, key: str) -> None:
+    """An answer of such calls alone was empty, and so a request that failed."""
+    response = {"object": "response", "status": "completed", "output": [{"type": call, key: "1+1"}]}
+    parsed = parse_document(json.dumps(response).encode(), RESPONSES)
+    assert (parsed.text(), parsed.tool_calls()) == ("1+1", "")
+
+
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_a_whole_message_has_the_calls_of_the_servers_own_tools(kind: str) -> None:
+    tool = {"type": kind, "id": "s1", "name": "search", "input": {"query": "a"}}
+    message = {"type": "message", "content": [tool], "stop_reason": "end_turn"}
+    parsed = parse_document(json.dumps(message).encode(), MESSAGES)
+    assert (parsed.text(), parsed.tool_calls()) == ('search{"query": "a"}', "")
+
+
 def test_the_prompt_of_a_message_counts_what_was_written_to_the_cache() -> None:
     usage = {"input_tokens": 3, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 5}
     parsed = read(MESSAGES, {"type": "message_start", "message": {"usage": usage}})
