@@ -38,7 +38,7 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
             table = change_table(pair, findings)
             lines = aligned([table.head, *table.rows], columns - 2, figures=False)
             yield from (f"  {line}".rstrip() for line in lines)
-            yield from _indented(_reasons(findings), columns)
+            yield from _indented(_reasons(findings, pair.refused), columns)
         yield from _indented((f"differs: {_difference(entry)}" for entry in pair.differences), columns)
         yield from _indented(compared_accuracy(document, pair), columns)
         if pair.refused:
@@ -72,12 +72,13 @@ def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
         yield f"  {plain(f'{row.kind}: {place_words(row)}', 400)}"
 
 
-def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
-    """Each reason once why nothing was decided."""
+def _reasons(findings: Sequence[ComparedFigure], refused: str | None) -> Iterator[str]:
+    """Each reason once why nothing was decided, but for the one that the pair was refused for."""
     metrics: dict[str, list[str]] = {}
     for finding in findings:
-        if finding.undecided:
-            metrics.setdefault(finding.lacks or finding.why, []).append(measure(finding.metric).name)
+        why = finding.lacks or finding.why
+        if finding.undecided and why != refused:
+            metrics.setdefault(why, []).append(measure(finding.metric).name)
     for why, names in metrics.items():
         yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
 

@@ -23,6 +23,16 @@ def test_a_run_of_another_tool_is_said_to_be_imported_once():
     )
 
 
+def test_a_reason_against_the_whole_comparison_is_named_below_its_differences_alone():
+    """Each load point named it again."""
+    document = compare_runs([BASE, run("new", cells("vllm", 100), host__gpus=["A100"])])
+    (pair,) = document.pairs
+    text = terminal(document, 110, False)
+    assert pair.refused
+    assert "all:" not in text
+    assert text.count(pair.refused) == 2  # what differs, and what is refused for it
+
+
 def test_how_to_read_the_tables_stands_below_the_last_of_them():
     document = compare_runs([BASE, run("new", cells("vllm", 100), cells("tgi", 150))])
     assert len(document.pairs) == 2
