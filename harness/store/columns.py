@@ -1,7 +1,8 @@
 """Records to Parquet and back. On disk UNKNOWN is null and codes are their names.
 
 requests.parquet: one row per request, REQUEST_DTYPE plus text, finish_reason, error and tool_calls.
-events.parquet: one row per SSE event, EVENT_DTYPE, grouped by request in arrival order.
+events.parquet: one row per SSE event and kind of text in it, EVENT_DTYPE, grouped by request in arrival
+order.
 """
 
 from enum import IntEnum

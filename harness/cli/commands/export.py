@@ -21,7 +21,8 @@ EPILOG = """Rows:
   cells      one row per cell, with the figures of summary.json
   verdicts   one row per pair of backends, load and metric
   requests   one row per request; times in ns since the cell's clock started
-  events     one row per SSE event; times in ns since the cell's clock started
+  events     one row per SSE event, two where it has two kinds of text; times
+             in ns since the cell's clock started
 
 The columns are those of `bench query`. Null is empty in CSV, and a text that
 begins like a formula (with = + - @, a tab or a line break) gets an apostrophe

@@ -27,7 +27,8 @@ EPILOG = """Views, each with the column `run`, and all but verdicts with `cell`:
   verdicts   one row per pair of backends, load and metric; the verdict is
              about `a`, a ratio is a / b
   requests   one row per request; times in ns since the cell's clock started
-  events     one row per SSE event; times in ns since the cell's clock started
+  events     one row per SSE event, two where it has two kinds of text; times
+             in ns since the cell's clock started
   telemetry  one row per sample of a series
 
 Unknown is null. In CSV a text that begins like a formula (with = + - @, a tab
