@@ -27,7 +27,10 @@ MAIN, GPU, CPU, ROCM = "compose.yaml", "compose.override.yaml", "compose.cpu.yam
 _WEIGHTS = f"${{BENCH_WEIGHTS:-./weights}}:{MODELS}:ro"
 
 # Compose cannot multiply: BENCH_CONTEXT_TOKENS does not reach engines that take the context of all sequences.
-_NOTES = {"BENCH_CONTEXT_TOTAL": " (of all sequences together, as llama.cpp takes it)"}
+_NOTES = {
+    "BENCH_CONTEXT_TOTAL": " (of all sequences together, as llama.cpp takes it)",
+    "BENCH_TOOL_PARSER": " (engines name the same parser differently: for one engine at a time)",
+}
 _MADE = "# Made from backends/*.toml by `bench compose --write`: change those, not this."
 _EXAMPLE = "vllm"  # of the commands in the head, where the file has it
 _HEADS = {
