@@ -125,6 +125,14 @@ class EngineSession(Server):
                 models = [name if name in names else names[0] for names in listed if names]
                 self.facts["served_name"] = _of_all(models or [name])
 
+    def ask_if_hung(self, why: str, answer_s: float) -> None:
+        """Counts as ended from now on, by `why`, unless each replica answers a short request in time."""
+        try:
+            for server in self.replicas:
+                hello(server, answer_s)
+        except SetupError:
+            self.hung = why
+
     def exited(self, *, suspected: bool = False) -> str | None:
         """One sentence on its end, or on its hanging; None while it lives and answers.
 

@@ -392,5 +392,5 @@ class CellFacts(Record, frozen=True, kw_only=True):
     ] = None
     engine_exited: Annotated[
         str | None,
-        doc("How the engine ended or hung during the cell; null: neither, or the end of one not bench's."),
+        doc("How the engine ended, hung or was too slow to answer; null: none of these is known."),
     ]

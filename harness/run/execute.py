@@ -190,7 +190,7 @@ class Run(Lives):
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
                 self.write_summary()
             self.ui.note(cell_line(self._words(cell), summary))
-            if facts.engine_exited:
+            if facts.engine_exited and engine.exited():
                 self._died(cell, engine, facts)
                 return False
             if self.interrupted:
@@ -219,7 +219,7 @@ class Run(Lives):
                 summary, facts = self._stored(cell, workload, load.result(), stop)
                 self.took_s[cell] = (time.monotonic() - began_s) / len(parts)
                 self.ui.note(cell_line(self._words(cell), summary))
-                if facts.engine_exited:
+                if facts.engine_exited and engine.exited():
                     self._died(cell, engine, facts)
                 else:
                     failed.discard(block.backend)

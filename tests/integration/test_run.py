@@ -294,6 +294,18 @@ def test_a_server_that_hangs_ends_its_cell_and_has_no_more_in_this_repeat(here):
     assert cell["requests"]["unsent"] > 25
 
 
+def test_a_server_that_answers_again_after_a_hang_is_measured_on(here):
+    """As one that was only too slow for its load: a lower load may be within its power."""
+    define("paused", "--fault", "stall:at=6:times=3")
+    flags = (*ONCE, *SMALL, "--requests", "20", "--concurrency", "1,2", "--set", "request.timeout_s=1")
+    bench("run", "--scenario", "fixed-length", "--backends", "paused", *flags, code=4)
+    paused, after = summary()["cells"]
+    found = {reason["code"]: reason["measured"] for reason in paused["validity"]["reasons"]}
+    why = "3 requests in a row had no answer within 1 s; once the load was gone it answered"
+    assert found["engine-died"] == why
+    assert after["requests"]["ok"] == 20
+
+
 def test_a_server_that_dies_before_its_first_window_says_so_with_its_log(here):
     define("mortal", "--fault", "die:at=1")  # number 0 is the greeting; the next one fills its cache
     flags = (*ONCE, *FEW, "--set", "cache.state=primed")

@@ -66,6 +66,7 @@ from harness.workload.prompts.workload import Workload
 
 # In an environment that is made again their version is today's; no engine computes with them.
 _INSTALLERS = ("pip", "setuptools", "wheel")
+_ALIVE_S = 60.0  # within which an engine that was only too slow answers once its load is gone
 
 
 def engine_version(facts: EngineFacts) -> str | None:
@@ -181,9 +182,7 @@ def measure(
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
-    if result.timeouts:
-        limit_s = prepared.scenario.request.timeout_s
-        engine.hung = f"{result.timeouts} requests in a row had no answer within {limit_s:g} s"
+    silence = _silence(prepared, result, engine, window.stop)
     exited = engine.exited(suspected=silent or bool(known(result.client.socket_errors)))
     during = telemetry.between(0, ended_ns - result.t0_monotonic_ns)
     counts = [
@@ -212,9 +211,23 @@ def measure(
         counter_restarts=restarts,
         server_histograms={} if roles else added_histograms(shapes),
         telemetry=watcher.sampled,
-        engine_exited=exited,
+        engine_exited=exited or silence,
     )
     return Measured(result, facts, telemetry)
+
+
+def _silence(
+    prepared: Prepared, result: LoadResult, engine: EngineSession, stop: threading.Event
+) -> str | None:
+    """The timeouts that ended the load. An engine that answers after them was slow, and is measured on."""
+    if not result.timeouts:
+        return None
+    limit_s = prepared.scenario.request.timeout_s
+    why = f"{result.timeouts} requests in a row had no answer within {limit_s:g} s"
+    if stop.is_set():
+        return why
+    engine.ask_if_hung(why, min(limit_s, _ALIVE_S))
+    return engine.hung or f"{why}; once the load was gone it answered"
 
 
 def _counters(engine: Server) -> dict[str, float] | None:

@@ -119,6 +119,24 @@ def test_an_engine_that_a_load_found_hung_counts_as_ended_also_where_it_is_not_o
     assert running.failure("hung", "vllm").hint == "see the server's own log"
 
 
+def test_an_engine_hangs_only_while_one_of_its_replicas_answers_nothing(monkeypatch):
+    def hello(server, answer_s):
+        asked.append((server.base_url, answer_s))
+        if server in silent:
+            raise SetupError("no answer")
+
+    monkeypatch.setattr("harness.engines.session.hello", hello)
+    definition, asked = load_backend("vllm"), []
+    other = Server(definition, "http://h:2", "")
+    engine, silent = EngineSession(definition, "http://h:1", "", others=[other]), []
+    engine.ask_if_hung("why", 9)
+    assert engine.exited() is None
+    silent.append(other)
+    engine.ask_if_hung("why", 9)
+    assert engine.exited() == "why"
+    assert asked == [("http://h:1", 9), ("http://h:2", 9)] * 2
+
+
 def test_what_an_engine_survived_at_its_start_is_no_cause_of_its_end(tmp_path):
     """The end said that its environment lacks something: a module that it went on without."""
     log = Log(tmp_path / "engine.log")
