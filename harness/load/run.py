@@ -35,7 +35,7 @@ def run_load(
     """Blocks until the window is closed and every request in it has ended.
 
     `stop` ends the window early: what is in flight becomes CANCELLED and everything so far is returned. So
-    does a closed loop all of whose slots time out without a token: each further round would cost a time limit.
+    does a closed loop all of whose slots time out without a token: each further round would cost a limit.
     Requests that never became due have no record; `unsent` counts them. `worker_pool`: a new one that runs
     the workers elsewhere; None: on this machine.
     """
