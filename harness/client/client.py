@@ -87,7 +87,7 @@ class Client:
                 raise NoAnswerError(NoAnswer.LATE, account.late, where=where) from None
             if account.head_is_too_long:  # the parser saw it first
                 raise NoAnswerError(NoAnswer.UNREADABLE, account.long_head, where=where) from None
-            words = self._secrets.hidden(_words(error))
+            words = _words(error, self._secrets)
             hint = self._access.certificates.hint(words) if request.url.scheme == "https" else ""
             hint = hint or way_round(str(request.url))
             kind = _kind(error)
@@ -122,8 +122,8 @@ def _kind(error: Exception) -> NoAnswer:
     return NoAnswer.LOST if broke else NoAnswer.UNREADABLE
 
 
-def _words(error: Exception) -> str:
-    text = str(error)
+def _words(error: Exception, secrets: Secrets) -> str:
+    text = secrets.hidden(str(error))  # before it is cut: of a key that is cut the beginning would stay
     # h11 takes an answer that begins with control bytes for a request.
     if text == "illegal request line" or text.startswith("illegal status line"):
         return "what came is not HTTP"

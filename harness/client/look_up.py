@@ -5,8 +5,9 @@ import io
 import select
 import socket
 import ssl
+import urllib.request
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.client.answer import Answer
@@ -15,6 +16,9 @@ from harness.client.limits import Account, LimitError, Limits
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.untrusted import Secrets, one_line
+
+if TYPE_CHECKING:
+    from harness.client.client import Client
 
 _PIECE_BYTES = 65536
 
@@ -26,9 +30,12 @@ class LookUp:
         self._access, self._limits, self._secrets = access, limits, Secrets(access.credentials)
         self._headers = access.headers_outside()
         self._connections: dict[tuple[str, str], _Connection] = {}
+        self._clients: dict[str, Client | None] = {}  # by URL; None: no proxy
 
     def ask(self, url: str) -> Answer:
         """Raises SetupError if no answer comes, or one beyond the limits."""
+        if (client := self._through_proxy(url)) is not None:
+            return client.ask("GET", url, limits=self._limits)
         parts = urlsplit(self._access.asked(url))
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         try:
@@ -37,6 +44,17 @@ class LookUp:
             self._connections.pop((parts.scheme, parts.netloc)).close()
             words = one_line(self._secrets.hidden(str(error)), 200)
             raise SetupError(words or type(error).__name__, where=url) from None
+
+    def _through_proxy(self, url: str) -> "Client | None":
+        if url not in self._clients:
+            self._clients[url] = None
+            if urllib.request.getproxies():  # httpx takes long to import
+                from harness.client.client import Client
+                from harness.host.proxy import proxy_for
+
+                if proxy_for(url):
+                    self._clients[url] = Client("", self._access)
+        return self._clients[url]
 
     def _exchange(self, url: str, connection: "_Connection", path: str) -> Answer:
         connection.account = account = Account(self._limits)
@@ -60,9 +78,11 @@ class LookUp:
         return self._connections[scheme, host]
 
     def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
+        for opened in (*self._connections.values(), *self._clients.values()):
+            if opened is not None:
+                opened.close()
         self._connections.clear()
+        self._clients.clear()
 
 
 def _parts(answer: http.client.HTTPResponse, account: Account) -> Iterator[bytes]:

@@ -115,6 +115,17 @@ def test_a_key_at_the_end_of_a_shortened_error_is_hidden_whole():
     assert key[:6] not in str(caught.value)
 
 
+def test_a_key_in_a_line_that_is_no_header_is_hidden_whole():
+    key = "sk-0123456789abcdef"
+    answer = b"HTTP/1.1 200 OK\r\n" + b"x" * 160 + key.encode() + b"\r\n\r\n"
+    with serving(lambda _: iter([answer]), stay=False) as url:
+        access = Access({"authorization": f"Bearer {key}"}, credentials=(key,))
+        with closing(Client(url, access)) as client, pytest.raises(NoAnswerError) as caught:
+            in_time(lambda: client.ask("GET", "/v1/models", limits=ROOMY))
+    assert "xxx*" in str(caught.value)
+    assert key[:6] not in str(caught.value)
+
+
 def test_look_ups_open_again_what_was_closed():
     heads = []
 
@@ -307,6 +318,16 @@ def test_a_server_behind_a_proxy_is_asked_through_it_as_the_load_is(monkeypatch,
     assert first.startswith(wanted)
     assert b"proxy-authorization: basic dxnlcjp3b3jk" in first.lower()
     assert not any(b"proxy-authorization" in head.lower() for head in others)
+
+
+def test_a_page_is_looked_up_through_a_proxy_too(monkeypatch):
+    """What is read while the load runs: the proxy that the load takes was not asked for it."""
+    with serve(lambda peer: peer.say(sized(b"up 1\n"))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1/chat/completions"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        with closing(LookUp(Access(), ROOMY)) as look_up:
+            assert look_up.ask("http://engine.invalid/metrics").body == b"up 1\n"
+    assert proxy.heads[0].startswith(b"GET http://engine.invalid/metrics ")
 
 
 def test_a_proxy_that_refuses_is_named_with_the_way_round_it(monkeypatch):
