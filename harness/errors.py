@@ -8,7 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
 
-_LOGIN = re.compile(r"(?<=:/)(/?)[^/\s@]+@")  # of a URL; Path makes one `/` of two
+_LOGIN = re.compile(r"(?<=:/)(/?)[^/\s]+@")  # of a URL; Path makes one `/` of two
 DOCUMENTATION = "https://llm-servebench.github.io/llm-servebench/"
 
 

@@ -81,7 +81,8 @@ class _Parser(argparse.ArgumentParser):
         """A mistyped command or value gets the nearest ones, not all of them."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             names = [name for name in action.choices if name != ADDRESSED]
-            shown = value.rpartition("@")[2]  # a password may stand before it
+            has_password = ":" in value.partition("@")[0]
+            shown = value.rpartition("@")[2] if has_password else value
             raise SpecError(f"unknown command '{shown}'", hint=suggested(value, names, self.prog))
         if action.choices is not None and value not in action.choices:
             names = list(map(str, action.choices))

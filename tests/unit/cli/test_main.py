@@ -15,6 +15,8 @@ from harness.errors import ExitCode
         (["rn"], "unknown command 'rn'", "did you mean 'run'?"),
         (["frobnicate"], "unknown command 'frobnicate'", "`bench --help` lists them"),
         (["me:secret@h:1"], "unknown command 'h:1'", "`bench --help` lists them"),
+        (["vllm@bf16"], "unknown command 'vllm@bf16'", "`bench --help` lists them"),
+        (["probe", "a", "http://me:sec@ret@h:1"], "argument 'http://***@h:1'", "`bench probe --help`"),
         (["probe", "a", "http://me:secret@h:1"], "argument 'http://***@h:1'", "`bench probe --help`"),
         (["report", "https://me:secret@h/x"], "https://***@h/x: no such run", "`bench list runs` shows"),
         (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean '--json'?"),
