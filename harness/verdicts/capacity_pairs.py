@@ -14,7 +14,7 @@ from harness.verdicts.rules import DEFAULT_FLOOR
 
 # How many requests a probe sends depends on how long the answers of its engine take.
 _BY_SEARCH = "workload"
-LEAST_STARTS = 3  # of each; one start says nothing of how starts differ
+LEAST_SEARCHES = 3  # of each, in a start each; one says nothing of how starts differ
 _RATES = ("requests_per_s", "goodput_requests_per_s")
 
 
@@ -39,8 +39,8 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
     (a_low, a_value, a_high), (b_low, b_value, b_high) = _ends(a), _ends(b)
     low, middle, high = _over(a_low, b_high), _over(a_value, b_value), _over(a_high, b_low)
     verdict: CapacityVerdict = "undecided"
-    few = min(a.searches, b.searches) < LEAST_STARTS
-    why = f"{a.searches} and {counted(b.searches, 'start')}, {LEAST_STARTS} are needed" if few else ""
+    few = min(a.searches, b.searches) < LEAST_SEARCHES
+    why = f"{a.searches} and {counted(b.searches, 'search')}, {LEAST_SEARCHES} are needed" if few else ""
     if a.kind != b.kind:
         refused = f"one was searched by {a.kind}, the other by {b.kind}"
     if refused:
@@ -49,6 +49,8 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
         verdict = "more"
     elif not few and high is not None and high < 1 / (1 + DEFAULT_FLOOR):
         verdict = "fewer"
+    elif not few and (a_value is None or b_value is None):
+        why = "a search has no answer"
     ratio = (low, None if low is None or high is None else middle, high)
     return CapacityPair(a=a.label, b=b.label, verdict=verdict, ratio=ratio, why=why)
 

@@ -85,11 +85,16 @@ class Place:
                     yield self.row(kind, figure.why, load, figure.metric)
 
     def capacity(self, found: CapacityPair) -> Iterator[GateRow]:
-        """Yields a capacity that surely fell. What is undecided passes: two searches of equal engines are."""
+        """Yields a capacity that surely fell, and one without a verdict for a reason.
+
+        What only the intervals leave undecided passes: two searches of equal engines are.
+        """
         if found.verdict == "not comparable":
             yield self.row("not compared", found.why)
         elif found.verdict == "fewer":
             yield self.row("slower", f"carries less within the limits: {ratio_words(found)}")
+        elif found.why:
+            yield self.row("undecided", found.why)
 
     def counts(self, new: Series, old: Series, load: LoadPoint, level: float = LEVEL) -> Iterator[GateRow]:
         """Yields more failures and new pauses of the engine at one load point, which no median shows.

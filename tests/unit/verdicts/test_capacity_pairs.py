@@ -75,11 +75,11 @@ def test_intervals_that_nearly_meet_are_none():
     assert capacity_pair(found("a", 10.21, 11, 12), found("b", 8, 9, 10), None).verdict == "more"
 
 
-def test_few_starts_are_no_verdict():
+def test_few_searches_are_no_verdict():
     pair = capacity_pair(changed(FAST, searches=2), SLOW, None)
     assert (pair.verdict, pair.ratio) == ("undecided", (pytest.approx(14 / 10.5), 1.5, pytest.approx(16 / 9)))
     assert verdict_words(pair, "vllm", "tgi") == (
-        f"{OPEN_WORDS}: 1.5 times the load (1.33 to 1.78); 2 and 3 starts, 3 are needed"
+        f"{OPEN_WORDS}: 1.5 times the load (1.33 to 1.78); 2 and 3 searches, 3 are needed"
     )
 
 
@@ -87,6 +87,12 @@ def test_a_capacity_that_only_the_client_bounded_may_be_higher():
     spoiled = found("tgi", 9, 10, 10.5, spoiled=(11,))
     assert capacity_pair(FAST, spoiled, None).verdict == "undecided"
     assert capacity_pair(spoiled, FAST, None).ratio == (pytest.approx(9 / 16), None, None)
+
+
+def test_a_search_without_an_answer_is_the_reason():
+    pair = capacity_pair(found("vllm", None, None, None), SLOW, None)
+    assert (pair.verdict, pair.why) == ("undecided", "a search has no answer")
+    assert capacity_pair(NONE, SLOW, None).why == ""  # below the lowest load tried: an answer
 
 
 def test_a_capacity_of_before_long_probes_bounds_nothing():

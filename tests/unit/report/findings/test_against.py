@@ -76,6 +76,19 @@ def test_the_verdict_on_two_searches_is_on_their_capacities_and_on_no_load_that_
     assert not same.gate
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"searches": 1}, "1 and 3 searches, 3 are needed"),
+        ({"interval": (None, None, None)}, "a search has no answer"),
+    ],
+)
+def test_a_search_that_says_too_little_fails_a_gate(changes, why):
+    """Whatever happened to the server would pass."""
+    document = compare_runs([searched("base", FAST), searched("new", changed(FAST, **changes))])
+    assert [(row.kind, row.why) for row in document.gate] == [("undecided", why)]
+
+
 def test_two_searches_that_cannot_be_compared_fail_a_gate():
     other = compare_runs([searched("base", FAST), searched("new", changed(FAST, kind="concurrency"))])
     why = "one was searched by concurrency, the other by rate"
