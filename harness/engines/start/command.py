@@ -34,7 +34,9 @@ _MOST_SOCKETS_BYTES = 70  # Linux takes 107 for a socket's path; vLLM's names ha
 
 _NOT_RECORDED = "(not recorded)"
 # Narrower than CREDENTIAL, by which `--max-num-batched-tokens` would be one.
-_SECRET_FLAG = re.compile(r"api[-_]?key|(hf|hub|auth|access)[-_]token|secret|passw|credential", re.IGNORECASE)
+_SECRET_FLAG = re.compile(
+    r"api[-_]?key|(hf|hub|face|auth|access)[-_]token|^(--token|-hft)$|secret|passw|credential", re.IGNORECASE
+)
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
 # What it does not see cannot change a measurement without being recorded. Variables with an address are left

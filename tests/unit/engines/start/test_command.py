@@ -134,9 +134,13 @@ def test_engines_see_no_keys_and_records_hold_no_secrets(monkeypatch):
 
 def test_values_of_flags_for_secrets_are_not_recorded():
     engine = (
-        "serve M --api-key a b --port 1 --hf-token=c --api_key d --ssl-keyfile-password e --tokenizer t -v"
+        "serve M --api-key a b --port 1 --hf-token=c --api_key d --ssl-keyfile-password e --tokenizer t -v "
+        "--token f -hft g --token-limit 5"
     )
-    kept = "serve M --api-key X X --port 1 --hf-token=X --api_key X --ssl-keyfile-password X --tokenizer t -v"
+    kept = (
+        "serve M --api-key X X --port 1 --hf-token=X --api_key X --ssl-keyfile-password X --tokenizer t -v "
+        "--token X -hft X --token-limit 5"
+    )
     recorded = without_secret_arguments(engine.split())
     assert recorded == [word.replace("X", "(not recorded)") for word in kept.split()]
     shown = facts_ahead(load_backend("vllm"), LaunchChoice("process", ""))["command"]
