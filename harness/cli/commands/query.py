@@ -192,11 +192,12 @@ def json_row(names: Sequence[str], row: Row) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    """The value, and what it holds, if JSON has a form for it."""
+    """The value, and what it holds, if JSON has a form for it. A decimal that no float is becomes text."""
     if isinstance(value, dict):
         return {str(_as_json(key)): _as_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_as_json(part) for part in value]
     if isinstance(value, Decimal):
-        value = float(value)
+        number = float(value)
+        value = number if Decimal(repr(number)) == value else str(value)
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -71,6 +71,12 @@ def test_numbers_of_a_document_are_numbers_and_what_json_has_no_form_for_is_null
     assert json_row(["a", "b"], [None, "é"]) == '{"a": null, "b": "é"}'
 
 
+def test_a_decimal_of_more_digits_than_a_number_has_is_text(capsys, results):
+    sql = "select 0.1::decimal(4, 1) as a, 12345678901234567890.5::decimal(38, 1) as b"
+    _code, out, _err = query(capsys, results, sql, "--json")
+    assert json.loads(out) == [{"a": 0.1, "b": "12345678901234567890.5"}]
+
+
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
