@@ -1,5 +1,6 @@
 """Runs found by their path, by their name, or by something in their folder."""
 
+import shlex
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def _checked(path: Path) -> RunFolder:
     folder = RunFolder(path)
     folder.files.check()
     if not paths.entry(path / "manifest.json") and any(map(paths.entry, path.glob("*/manifest.json"))):
-        hint = f"name one of them: `bench list runs --out {path}`"
+        hint = f"name one of them: `bench list runs --out {shlex.quote(str(path))}`"
         raise SpecError("holds runs, and is none itself", where=str(path), hint=hint)
     return folder
 

@@ -310,6 +310,12 @@ def test_a_folder_of_runs_is_none(folder, tmp_path):
     with pytest.raises(SpecError, match="holds runs, and is none itself") as caught:
         open_run(str(folder.path.parent), tmp_path)
     assert caught.value.hint == f"name one of them: `bench list runs --out {folder.path.parent}`"
+    spaced = tmp_path / "my runs"
+    (spaced / "run").mkdir(parents=True)
+    (spaced / "run" / "manifest.json").touch()
+    with pytest.raises(SpecError) as caught:
+        open_run(str(spaced), tmp_path)
+    assert caught.value.hint == f"name one of them: `bench list runs --out '{spaced}'`"
 
 
 def test_folders_that_are_not_runs(tmp_path, folder):
