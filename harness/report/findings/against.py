@@ -123,7 +123,8 @@ def _of_pair(
         than, other = (f"in {run}", run) if alike else (f"{pair.b.label} in {run}",) * 2
     if pair.capacity is not None:
         word = _OF_CAPACITY.get(pair.capacity.verdict, "not comparable")
-        text = verdict_words(pair.capacity, new, other if word == "not comparable" else than)
+        both = alike and word == "not comparable"
+        text = verdict_words(pair.capacity, new, f"{pair.b.label} {than}" if both else than)
         yield word, plain(f"{text if word in ('slower', 'faster') else capital(text)}.", 1000)
     elif not pair.findings:
         yield "not comparable", plain(f"{new} shares no load with {other}.")

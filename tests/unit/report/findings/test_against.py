@@ -92,7 +92,7 @@ def test_a_search_that_says_too_little_fails_a_gate(changes, why):
 def test_two_searches_that_cannot_be_compared_fail_a_gate():
     other = compare_runs([searched("base", FAST), searched("new", changed(FAST, kind="concurrency"))])
     why = "one was searched by concurrency, the other by rate"
-    assert answers(other)[0] == f"The capacities of vllm and {OLD}base are not comparable: {why}."
+    assert answers(other)[0] == f"The capacities of vllm and vllm in {OLD}base are not comparable: {why}."
     assert refused(other)
     assert [row.kind for row in other.gate] == ["not compared"]
     assert compare_runs([searched("base", FAST), run("new", cells("vllm", 100))]).pairs[0].capacity is None
