@@ -84,14 +84,13 @@ class Transport(httpx.BaseTransport):
         self._pools: dict[str | None, httpcore.ConnectionPool] = {}  # by their proxy
 
     def _pool(self, url: httpx.URL) -> httpcore.ConnectionPool:
-        require_socks(str(url))
         named = proxy_for(str(url))
         if named not in self._pools:
-            self._pools[named] = self._through(httpx.URL(named)) if named else self._straight()
+            require_socks(str(url))
+            self._pools[named] = (
+                self._through(httpx.URL(named)) if named else httpcore.ConnectionPool(**self._settings)
+            )
         return self._pools[named]
-
-    def _straight(self) -> httpcore.ConnectionPool:
-        return httpcore.ConnectionPool(**self._settings)
 
     def _through(self, proxy: httpx.URL) -> httpcore.ConnectionPool:
         settings = {**self._settings, "proxy_url": str(proxy.copy_with(userinfo=b""))}

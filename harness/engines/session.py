@@ -133,6 +133,11 @@ class EngineSession(Server):
         except SetupError:
             self.hung = why
 
+    @property
+    def how_it_ended(self) -> str:
+        """`hung` or `died`, where `exited` says that it ended."""
+        return "hung" if self.hung else "died"
+
     def exited(self, *, suspected: bool = False) -> str | None:
         """One sentence on its end, or on its hanging; None while it lives and answers.
 

@@ -48,8 +48,11 @@ def _variable(url: str) -> str | None:
 def way_round(url: str) -> str:
     """What to do about a proxy that does not reach this URL; "" where none is taken."""
     variable = _variable(url)
-    around = f"set NO_PROXY={httpx.URL(url).host} to send straight to the server"
-    return f"{_in_environment(variable)} names a proxy: {around}" if variable else ""
+    return f"{_in_environment(variable)} names a proxy: {_around(url)}" if variable else ""
+
+
+def _around(url: str) -> str:
+    return f"set NO_PROXY={httpx.URL(url).host} to send straight to the server"
 
 
 def _in_environment(variable: str) -> str:
@@ -58,5 +61,4 @@ def _in_environment(variable: str) -> str:
 
 
 def _refused(what: str, url: str, first: str = "") -> SetupError:
-    hint = f"{first}set NO_PROXY={httpx.URL(url).host} to send straight to the server"
-    return SetupError(what, where=_in_environment(_variable(url) or ""), hint=hint)
+    return SetupError(what, where=_in_environment(_variable(url) or ""), hint=f"{first}{_around(url)}")

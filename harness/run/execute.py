@@ -343,7 +343,7 @@ class Run(Lives):
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
         """Reports an engine that died or hung: its cell is INVALID, later ones of this repeat are missing."""
         label = self.prepared.of(cell).label
-        text = f"the engine {'hung' if engine.hung else 'died'} during {cell.name}: {facts.engine_exited}"
+        text = f"the engine {engine.how_it_ended} during {cell.name}: {facts.engine_exited}"
         error = engine.failure(text, label)
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", error.hint, label))
         self.ui.note(f"error: {error}\nhint: {error.hint}")

@@ -111,7 +111,7 @@ class Questions:
 
 def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:
     ended = engine.exited(suspected=suspected)
-    return f"the engine {'hung' if engine.hung else 'died'}: {ended}" if ended else None
+    return f"the engine {engine.how_it_ended}: {ended}" if ended else None
 
 
 def _failed(asked: AskedBackend) -> bool:

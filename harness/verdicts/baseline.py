@@ -255,7 +255,7 @@ class _Pair:
         new, old = (ComparedLabel(run=member.run.name, label=member.label) for member in (self.new, self.old))
         return accuracy.compared(new, old, now, before, pairs)
 
-    @cached_property
+    @property
     def capacity(self) -> CapacityPair | None:
         a, b = self.new.capacity, self.old.capacity
         if a is None or b is None:
