@@ -76,10 +76,15 @@ def _run_command(given: list[str]) -> int:
     parser = parser_with(command, alone=command in COMMANDS and given[0] == command)
     try:
         parsed, unknown = parser.parse_known_args(given)
-    except SpecError:
+    except SpecError as missing:
         # A mistyped flag is the reason that a required one is missing.
         if command in COMMANDS and (flags := _unknown_flags(parser, command, given)):
-            raise _unrecognized(of_command(parser, command), flags) from None
+            asked = of_command(parser, command)
+            raise _unrecognized(asked, flags, action=_action(asked, given)) from None
+        if command == "run" and (address := next(filter(None, map(_ADDRESS.match, given)), None)):
+            url, name = address.string, "" if address["name"] else "openai="
+            hint = f"`bench {url}` measures it alone; here it is a backend: --backends {name}{url}"
+            raise SpecError(missing.what, hint=hint) from None
         raise
     if unknown:
         asked = of_command(parser, parsed.command) if parsed.command else parser
@@ -134,6 +139,12 @@ def _as_list(asked: argparse.ArgumentParser, word: str, given: Sequence[str]) ->
 def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> list[str]:
     known = {"--", *_flags(parser), *_flags(of_command(parser, command))}
     return [word for word in given if word.startswith("--") and word.partition("=")[0] not in known]
+
+
+def _action(asked: argparse.ArgumentParser, given: Sequence[str]) -> str | None:
+    """The action that is called of a command that has some."""
+    choices = (below.choices or () for below in asked._actions if below.dest == "action")
+    return next((word for names in choices for word in given if word in names), None)
 
 
 def _flags(parser: argparse.ArgumentParser, action: str | None = None) -> Iterator[str]:

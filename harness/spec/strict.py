@@ -36,6 +36,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     names = sorted(known)
     name = name.lstrip("-")
     bare = {flag.lstrip("-"): flag for flag in names}  # dashes would make all short flags alike
+    if same := next((each for each in bare if each.casefold() == name.casefold()), None):
+        return f"did you mean '{bare[same]}'?"
     begun = sorted((known_name for known_name in bare if name and known_name.startswith(name)), key=len)
     begun += [known_name for known_name in bare if len(known_name) > 2 and name.startswith(known_name)]
     # A slip in a short name seldom changes its first letter: gpu is not cpu.

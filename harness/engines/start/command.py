@@ -37,6 +37,14 @@ _NOT_RECORDED = "(not recorded)"
 _SECRET_FLAG = re.compile(
     r"api[-_]?key|(hf|hub|face|auth|access)[-_]token|^(--token|-hft)$|secret|passw|credential", re.IGNORECASE
 )
+# Within a word: `HF_TOKEN=…`, `Authorization: Bearer …`, a login of a URL. Names in lower case need more than
+# `token`: `{"pad_token": 0}` is none.
+_SECRET_PART = re.compile(
+    r"((?:(?<!\w)[A-Z0-9_]*(?:TOKEN|KEY|SECRET|PASSW(?:OR)?D)"
+    r"|(?i:api[-_]?key|authorization|(?:hf|hub|face|auth|access)[-_]token|secret|password|credential)[\w-]*)"
+    r"[\"']?\s*[=:]\s*[\"']?(?i:(?:bearer|basic)\s+)?)[^\s\"',;]+"
+    r"|(?<=://)[^/\s@]+(?=@)"
+)
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
 # What it does not see cannot change a measurement without being recorded. Variables with an address are left
@@ -75,16 +83,22 @@ def without_secrets(env: Mapping[str, str | None]) -> dict[str, str | None]:
 
 
 def without_secret_arguments(command: Iterable[str]) -> list[str]:
-    """The command as it may be recorded, without values of flags such as `--api-key` and `--hf-token`."""
+    """The command as it may be recorded, without values of flags such as `--api-key` and `--hf-token`, of
+    variables and headers that a word sets, and without logins of URLs.
+    """
     recorded, hides = list[str](), False
     for word in command:
         if word.startswith("-"):
             flag, equals, _value = word.partition("=")
             hides = _SECRET_FLAG.search(flag) is not None
-            recorded.append(f"{flag}={_NOT_RECORDED}" if hides and equals else word)
+            recorded.append(f"{flag}={_NOT_RECORDED}" if hides and equals else _without_parts(word))
         else:
-            recorded.append(_NOT_RECORDED if hides else word)
+            recorded.append(_NOT_RECORDED if hides else _without_parts(word))
     return recorded
+
+
+def _without_parts(word: str) -> str:
+    return _SECRET_PART.sub(lambda found: f"{found[1] or ''}{_NOT_RECORDED}", word)
 
 
 def settable(definition: Backend, choice: LaunchChoice | None = None) -> dict[str, type[Value]]:

@@ -37,6 +37,12 @@ from harness.errors import ExitCode
             "unknown option '--dry-run'",
             "`bench kit make --help` lists them",
         ),
+        (["kit", "make", "--dry-run"], "unknown option '--dry-run'", "`bench kit make --help` lists them"),
+        (["run", "http://h:1"], "are required: --backends", "`bench http://h:1` measures it"),
+        (["run", "http://h:1"], "are required: --backends", "--backends openai=http://h:1"),
+        (["run", "vllm=http://h:1"], "are required: --backends", "--backends vllm=http://h:1"),
+        (["run", "http://me:secret@h:1"], "are required: --backends", "openai=http://***@h:1"),
+        (["run", "--backends", "vLLM", "--scenario", "first-look"], "unknown backend 'vLLM'", "mean 'vllm'?"),
         (["kit", "join", "part", "--model", "x"], "unknown option '--model'", "known: --help, --out, -h"),
         (
             ["completion", "bash", "--", "--out=x"],
