@@ -29,19 +29,22 @@ def install_cpu_torch(pip: Pip, bin_folder: Path, version: str) -> str:
     """Puts torch `version` into pip's environment; answers in one sentence where it was found."""
     requirement = f"torch=={version}"
     for setting, flag in (("BENCH_TORCH_INDEX", "--index-url"), ("BENCH_TORCH_FIND_LINKS", "--find-links")):
-        index = os.environ.get(setting)
-        if index:
-            offered = _accelerators(pip, requirement, flag, index)
+        if os.environ.get(setting):
+            # pip fills the variable in itself: the URL may hold a password, and every user of the machine can
+            # read a command line.
+            wanted = bin_folder.parent / "torch.txt"
+            wanted.write_text(f'{flag} "${{{setting}}}"\n{requirement}\n', encoding="utf-8")
+            offered = _accelerators(pip, requirement, "--requirement", str(wanted))
             if offered:
                 raise SetupError(
                     f"{setting} offers a GPU build of {requirement} ({', '.join(offered[:3])} …)",
                     where=pip.label,
                     hint=_HINT,
                 )
-            pip.run(f"installing {requirement}", "install", requirement, flag, index)
+            pip.run(f"installing {requirement}", "install", "--requirement", str(wanted))
             return f"{requirement} from {setting}"
     try:
-        offered = _accelerators(pip, requirement)
+        offered = _accelerators(pip, requirement, requirement)
         if not offered:
             pip.run(f"installing {requirement}", "install", requirement)
             return f"{requirement} as pip finds it: a CPU build"
@@ -51,9 +54,9 @@ def install_cpu_torch(pip: Pip, bin_folder: Path, version: str) -> str:
     return _with_uv(pip, bin_folder, requirement, refused)
 
 
-def _accelerators(pip: Pip, requirement: str, *options: str) -> list[str]:
+def _accelerators(pip: Pip, requirement: str, *wanted: str) -> list[str]:
     doing = f"looking for a CPU build of {requirement}"
-    return accelerator_packages(pip.resolve(doing, requirement, *options))
+    return accelerator_packages(pip.resolve(doing, *wanted))
 
 
 def _with_uv(pip: Pip, bin_folder: Path, requirement: str, refused: str) -> str:
