@@ -31,7 +31,7 @@ from harness.model import (
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
 from harness.verdicts.capacity_pairs import capacity_pair, obstacle
-from harness.verdicts.gate import LEVEL, Place, nothing_compared, tail_metric
+from harness.verdicts.gate import LEVEL, Place, nothing_compared, stalls, tail_metric
 from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
 from harness.verdicts.pairs import Pairing, decide
@@ -144,6 +144,14 @@ def _gate(
         yield from subject.findings(pair_figures.findings)
         for pairing in pair.pairings:
             yield from subject.counts(pairing.a, pairing.b, pairing.load, level)
+    yield from stalls(
+        [
+            (Place(pair.new.run.name, pair.new.label), pairing)
+            for pair, figures in zip(pairs, compared, strict=True)
+            if figures.capacity is None
+            for pairing in pair.pairings
+        ]
+    )
 
 
 def _missing(pairs: Sequence["_Pair"], allowed: Sequence[str]) -> Iterator[MissingFigure]:

@@ -22,14 +22,14 @@ from harness.model import (
 from harness.model.json_path import number_at
 from harness.stats.binomial import more_often
 from harness.verdicts.capacity_pairs import ratio_words
+from harness.verdicts.pairs import Pairing
 from harness.verdicts.ratio import share_of
 from harness.verdicts.run_values import Series
 
 TAIL = "e2e_ms"
 LEVEL = 0.05
 _OURS = ("lost", "no_socket")  # outcomes that say nothing about the engine
-# Fewest runs that must all stall while none of the baseline's does: for equal engines at most 1 in 4 ** runs.
-LEAST_RUNS = 3
+LEAST_RUNS = 3  # fewest runs that must all pause while none of the baseline's does
 
 
 def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
@@ -97,7 +97,7 @@ class Place:
             yield self.row("undecided", found.why)
 
     def counts(self, new: Series, old: Series, load: LoadPoint, level: float = LEVEL) -> Iterator[GateRow]:
-        """Yields more failures and new pauses of the engine at one load point, which no median shows.
+        """Yields more failures at one load point, which no median shows.
 
         `level`: chance of a false "more requests failed".
         """
@@ -110,10 +110,6 @@ class Place:
                 yield self.row("failures", counts, load)
             elif not before:
                 yield self.row("undecided", f"{counts}: too few requests to say whether more fail now", load)
-        now, then = (_pauses_ms(side) for side in (new, old))
-        if min(len(now), len(then)) >= LEAST_RUNS and min(now) > 0 and not any(then):
-            why = f"the engine paused in each of {len(now)} runs, for {max(now):.0f} ms at the longest"
-            yield self.row("stalls", why, load)
 
 
 def _kind(figure: PairVerdict) -> GateKind | None:
@@ -141,6 +137,33 @@ def failed_of(cells: Iterable[CellResult]) -> tuple[int, int]:
     ours = sum(count.outcomes.get(name, 0) for count in counts for name in _OURS)
     failed = sum(count.failed for count in counts) - ours
     return failed, failed + sum(count.ok for count in counts)
+
+
+def stalls(places: Sequence[tuple[Place, Pairing]]) -> Iterator[GateRow]:
+    """Yields the load points where the engine paused in each run, and in none of the baseline's.
+
+    `places`: all load points of all pairs. Equal engines show more than 20 times as many such points as are
+    expected of them in at most 5% of all gates (Markov's inequality), even where pauses at several loads
+    have one cause. Fewer points than that decide nothing.
+    """
+    watched = [(place, pair.load, _pauses_ms(pair.a), _pauses_ms(pair.b)) for place, pair in places]
+    compared = [row for row in watched if min(len(row[2]), len(row[3])) >= LEAST_RUNS]
+    expected = sum(_chance(len(now), len(then)) for _, _, now, then in compared)
+    new = [row for row in compared if min(row[2]) > 0 and not any(row[3])]
+    for place, load, now, then in new:
+        why = f"the engine paused in each of {len(now)} runs, for {max(now):.0f} ms at the longest"
+        if expected <= LEVEL * len(new):
+            yield place.row("stalls", why, load)
+        else:
+            none = f"and in none of the baseline's {len(then)}"
+            chance = f"{len(new)} of {len(compared)} load points like this may be chance"
+            yield place.row("undecided", f"{why}, {none}; {chance}", load)
+
+
+def _chance(runs: int, others: int) -> float:
+    """Chance that each of `runs` pauses and none of `others`, at most: at a share that makes it likeliest."""
+    share = runs / (runs + others)
+    return share**runs * (1 - share) ** others
 
 
 def _pauses_ms(side: Series) -> list[float]:

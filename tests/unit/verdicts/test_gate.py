@@ -10,7 +10,9 @@ from harness.model import ComparedFigure, Imported, LoadPoint
 from harness.report.text import baseline
 from harness.stats.binomial import more_often
 from harness.verdicts.baseline import compare_runs
-from harness.verdicts.gate import Place, failed_of, tail_metric
+from harness.verdicts.gate import Place, failed_of, stalls, tail_metric
+from harness.verdicts.pairs import Pairing
+from harness.verdicts.rules import rules_of
 from harness.verdicts.run_values import series
 from tests.factories.documents import changed, made
 from tests.unit.verdicts.test_baseline import run
@@ -150,19 +152,59 @@ def paused(lasted_ms, **standstill):
     return side([changed(one, engine_stall=p, **given) for one, p in zip(made, pauses, strict=True)])
 
 
+def stalled(now, then):
+    rules = rules_of(run("new", cells("vllm", 100)).manifest)
+    return list(stalls([(NEW, Pairing(now, then, C4, rules))]))
+
+
 def test_pauses_are_told_with_the_longest_one():
-    found = NEW.counts(paused([300, 900.4, 500]), paused([0, 0, 0]), C4)
+    found = stalled(paused([300, 900.4, 500]), paused([0, 0, 0]))
     why = "the engine paused in each of 3 runs, for 900 ms at the longest"
     assert told(found) == [("stalls", C4, None, why)]
-    (row,) = NEW.counts(paused([1, 1, 1]), paused([0, 0, 0]), C4)
+    (row,) = stalled(paused([1, 1, 1]), paused([0, 0, 0]))
     assert (row.run, row.label) == ("tuesday", "vllm")
 
 
 def test_pauses_of_too_few_runs_or_of_runs_that_did_not_watch_are_no_row():
-    assert told(NEW.counts(paused([900, 900]), paused([0, 0, 0]), C4)) == []
-    assert told(NEW.counts(paused([900, 900, 900]), paused([0, 0]), C4)) == []
-    assert told(NEW.counts(paused([9, 9, 9]), paused([0, 0, 0], standstill=None), C4)) == []
-    assert told(NEW.counts(paused([9, 9, 9], standstill=None), paused([0, 0, 0]), C4)) == []
+    assert stalled(paused([900, 900]), paused([0, 0, 0])) == []
+    assert stalled(paused([900, 900, 900]), paused([0, 0])) == []
+    assert stalled(paused([9, 9, 9]), paused([0, 0, 0], standstill=None)) == []
+    assert stalled(paused([9, 9, 9], standstill=None), paused([0, 0, 0])) == []
+
+
+def paused_at(name, loads, paused_loads, repeats=3):
+    """A run at so many loads, of which the first ones have a pause in each repeat."""
+    pause = {"at_s": 1.0, "lasted_ms": 900.0, "in_flight": 4}
+    made = [
+        changed(one, standstill=STILL, engine_stall=pause if load < paused_loads else None)
+        for load in range(loads)
+        for one in cells("vllm", 100, repeats=repeats, load={"kind": "concurrency", "value": load + 1})
+    ]
+    return run(name, counted(made, 0))
+
+
+@pytest.mark.parametrize(
+    ("loads", "new", "repeats", "kind"),
+    [
+        (3, 1, 3, "stalls"),
+        (4, 1, 3, "undecided"),
+        (9, 2, 3, "undecided"),
+        (9, 3, 3, "stalls"),
+        (9, 1, 4, "stalls"),
+    ],
+)
+def test_the_chance_of_a_false_pause_is_shared_among_all_loads(loads, new, repeats, kind):
+    """Three runs pause and three others do not in 1 of 64 cases at most: nine loads show it in 13%."""
+    old, later = paused_at("old", loads, 0, repeats), paused_at("new", loads, new, repeats)
+    assert kinds(old, later) == [(kind, None)] * new
+
+
+def test_an_undecided_pause_says_how_many_loads_show_it():
+    (row,) = compare_runs([paused_at("old", 9, 0), paused_at("new", 9, 1)]).gate
+    assert row.why == (
+        "the engine paused in each of 3 runs, for 900 ms at the longest, and in none of the baseline's 3; "
+        "1 of 9 load points like this may be chance"
+    )
 
 
 def failing(failed, ok=100, **changes):
