@@ -505,13 +505,19 @@ def test_a_cell_that_was_cut_short_is_no_load_of_the_limit():
             "; the limit was reached: more than 4 users brought less than 10% more",
         ),
         (
+            (42.4, 41.7, 46.6),
+            (755.0, 837.0, 943.0),
+            "46.6 output tokens/s at 8 users, 42.4 at 1; the first token goes from 755 ms to 943 ms at 8 "
+            "users; the limit was reached: more than 1 user brought less than 10% more",
+        ),
+        (
             (100.0, 150.0, 152.0),
             (20.0, 400.0, 21.0),
             "152 output tokens/s at 8 users, 100 at 1; the first token takes 20.0 to 400 ms"
             "; the limit was reached: more than 4 users brought less than 10% more",
         ),
     ],
-    ids=["room", "full", "worst between"],
+    ids=["room", "full", "a quarter later", "worst between"],
 )
 def test_of_one_server_it_says_what_more_users_bring(rates, waits, says):
     assert list(under_load(_loaded(rates, waits))) == [f"vllm: {says}."]
