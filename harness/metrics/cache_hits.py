@@ -25,13 +25,13 @@ def compute(cell: CellView) -> Figures:
         nulls["host_cache_hit_rate"] = OfServer("the engine does not count by where cached tokens came from")
     elif rate is None:
         nulls["host_cache_hit_rate"] = nulls["prefix_cache_hit_rate"]
-    asked, held = cell.requested, _held(cell.facts)
-    by_block = None if asked is None else prefix.ideals(cell, asked, replicas=_went(cell, asked), **held)
+    asked, state = cell.requested, cell.facts.cache.requested
+    by_block = None if asked is None else prefix.ideals(cell, asked, state=state, replicas=_went(cell, asked))
     return Figures(
         prefix_cache_hit_rate=rate,
         prefix_cache_source=source,
         host_cache_hit_rate=host,
-        prefix_cache_ideal=_ideal(cell, held),
+        prefix_cache_ideal=_ideal(cell),
         prefix_cache_ideal_by_block=by_block,
         nulls=nulls,
     )
@@ -48,7 +48,7 @@ def measured_facts(cell: CellView) -> CellFacts:
     if asked is None or not len(measured):
         return cell.facts
     counted, counts = _in_the_rate(cell), _counts(cell, asked)
-    shared, content = prefix.reusable(asked, block=1, warm=False, primed=False, **counts or {})
+    shared, content = prefix.reusable(asked, block=1, state=None, **counts or {})
     template = 0.0
     if counts:  # prompts that the server counted have the template too, which first turns show
         first = (asked.numbers["turn"] <= 0) & (counts["prompt_tokens"] != UNKNOWN)
@@ -58,8 +58,8 @@ def measured_facts(cell: CellView) -> CellFacts:
         cell.facts.workload,
         content_tokens_mean=float(content[measured].mean()) - template,
         ideal_hit_rate=prefix.share(shared, content, counted),
-        shared_share=prefix.ideal_hit_rate(asked, counted, warm=True, counts=counts),
-        primed_share=prefix.ideal_hit_rate(asked, counted, primed=True, counts=counts),
+        shared_share=prefix.ideal_hit_rate(asked, counted, state="warm", counts=counts),
+        primed_share=prefix.ideal_hit_rate(asked, counted, state="primed", counts=counts),
     )
     return replace(cell.facts, workload=workload)
 
@@ -78,18 +78,18 @@ def _went(cell: CellView, asked: RequestTable) -> NDArray[np.int64] | None:
     return went
 
 
-def _held(facts: CellFacts) -> dict[str, bool]:
-    """What the cache holds from the start, as `prefix.reusable` takes it."""
-    return {state: facts.cache.requested == state for state in ("warm", "primed")}
-
-
-def _ideal(cell: CellView, held: Mapping[str, bool]) -> float:
+def _ideal(cell: CellView) -> float:
     """The ideal from the declared state; from a cold start where it is not known what was asked for."""
     asked, workload = cell.requested, cell.of(measured_facts).workload
     if asked is None or not len(cell.answers):
         return workload.ideal_hit_rate
-    rows, went = _in_the_rate(cell), _went(cell, asked)
-    return prefix.ideal_hit_rate(asked, rows, replicas=went, counts=_counts(cell, asked), **held)
+    return prefix.ideal_hit_rate(
+        asked,
+        _in_the_rate(cell),
+        state=cell.facts.cache.requested,
+        replicas=_went(cell, asked),
+        counts=_counts(cell, asked),
+    )
 
 
 def _counts(cell: CellView, asked: RequestTable) -> Mapping[str, NDArray[np.int64]] | None:

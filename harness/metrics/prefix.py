@@ -20,8 +20,7 @@ def reusable(
     requested: RequestTable,
     *,
     block: int = 1,
-    warm: bool = False,
-    primed: bool = False,
+    state: str | None = None,
     replicas: Counts | None = None,
     prompt_tokens: Counts | None = None,
     output_tokens: Counts | None = None,
@@ -30,14 +29,14 @@ def reusable(
     `replicas`, which says where each request went.
 
     Requests come one after another, in order. A cache that reuses whole blocks has `block` above 1 (1: a
-    radix cache); `warm`: it holds what is shared from the start, `primed`: all prompts but those of later
-    turns. A later turn may reuse the whole turn
-    before it with its answer, a recorded call what it keeps of an earlier prompt. Without `prompt_tokens`
-    (-1: unknown) the chat template is left out; an answer without `output_tokens` has the length asked for.
+    radix cache). In the `state` "warm" it holds from the start what is shared, "primed" all prompts but those
+    of later turns, in any other nothing. A later turn may reuse the whole turn before it with its answer, a
+    recorded call what it keeps of an earlier prompt. Without `prompt_tokens` (-1: unknown) the chat template
+    is left out; an answer without `output_tokens` has the length asked for.
     The last token of a prompt is always computed.
     """
     went = [0] * len(requested) if replicas is None else replicas.tolist()
-    trees = {replica: _Tree(requested.shared if warm else ()) for replica in set(went)}
+    trees = {replica: _Tree(requested.shared if state == "warm" else ()) for replica in set(went)}
     held: dict[int, dict[int, float]] = {replica: {} for replica in trees}
     shared, total = np.zeros(len(requested), np.int64), np.zeros(len(requested), np.int64)
     rows = requested.numbers
@@ -54,7 +53,7 @@ def reusable(
         total[i] = content if counted < 0 else counted
         if counted >= 0 and rows["turn"][i] > 0:  # calls that were cut are sent back without arguments
             known = min(known, counted - int(rows["content_tokens"][i]))
-        if primed and rows["turn"][i] <= 0:
+        if state == "primed" and rows["turn"][i] <= 0:
             known = int(total[i])
         shared[i] = max(min(known, total[i] - 1), 0) // block * block
         answer = -1 if output_tokens is None else int(output_tokens[i])
@@ -80,8 +79,8 @@ def ideal_hit_rate(
     requested: RequestTable,
     rows: slice | Counts = slice(None),
     *,
-    warm: bool = False,
-    primed: bool = False,
+    block: int = 1,
+    state: str | None = None,
     replicas: Counts | None = None,
     counts: Mapping[str, Counts] | None = None,
 ) -> float:
@@ -89,8 +88,7 @@ def ideal_hit_rate(
 
     `counts`: those of `counted`, instead of the tokens that were asked for.
     """
-    held = reusable(requested, block=1, warm=warm, primed=primed, replicas=replicas, **counts or {})
-    return share(*held, rows)
+    return share(*reusable(requested, block=block, state=state, replicas=replicas, **counts or {}), rows)
 
 
 def share(shared: Counts, total: Counts, rows: slice | Counts) -> float:
@@ -132,33 +130,22 @@ def reasoned(requests: NDArray[np.void]) -> NDArray[np.bool_]:
 
 
 def ideals(
-    view: RequestView,
-    requested: RequestTable,
-    *,
-    warm: bool = False,
-    primed: bool = False,
-    replicas: Counts | None = None,
+    view: RequestView, requested: RequestTable, *, state: str | None = None, replicas: Counts | None = None
 ) -> dict[str, float] | None:
     """Ideal hit rates of the measured answers by block size, from the prompt tokens that the server counted.
 
-    `warm`, `primed` and `replicas` are those of `reusable`. Requests are taken in the order of their
+    `state` and `replicas` are those of `reusable`. Requests are taken in the order of their
     workload. None where an answer came without its prompt tokens, or where the server counted none at all.
     """
     rows, counts = view.answers, counted(view, requested)
     if (rows["prompt_tokens"] == UNKNOWN).any() or not rows["prompt_tokens"].any():
         return None
-    rates = {}
-    for block in BLOCKS:
-        shared, total = reusable(
-            requested,
-            block=block,
-            warm=warm,
-            primed=primed,
-            replicas=replicas,
-            **counts,
+    return {
+        str(block): ideal_hit_rate(
+            requested, rows["seq"], block=block, state=state, replicas=replicas, counts=counts
         )
-        rates[str(block)] = share(shared, total, rows["seq"])
-    return rates
+        for block in BLOCKS
+    }
 
 
 class _Tree:

@@ -219,15 +219,22 @@ def measure(
 def _silence(
     prepared: Prepared, result: LoadResult, engine: EngineSession, stop: threading.Event
 ) -> str | None:
-    """The timeouts that ended the load. An engine that answers after them was slow, and is measured on."""
-    if not result.timeouts:
+    """The timeouts that ended the load. An engine that answers after them was slow, and is measured on.
+
+    So is one after whose load no answer came any more, of an open loop for example: if it answers now, its
+    failed requests say the rest.
+    """
+    limit_s, last = prepared.scenario.request.timeout_s, result.last_timeouts
+    if result.timeouts:
+        why = f"{result.timeouts} requests in a row had no answer within {limit_s:g} s"
+    elif last and not stop.is_set():
+        why = f"its last {'request' if last == 1 else f'{last} requests'} had no answer within {limit_s:g} s"
+    else:
         return None
-    limit_s = prepared.scenario.request.timeout_s
-    why = f"{result.timeouts} requests in a row had no answer within {limit_s:g} s"
     if stop.is_set():
         return why
     engine.ask_if_hung(why, min(limit_s, _ALIVE_S))
-    return engine.hung or f"{why}; once the load was gone it answered"
+    return engine.hung or (f"{why}; once the load was gone it answered" if result.timeouts else None)
 
 
 def _counters(engine: Server) -> dict[str, float] | None:
@@ -302,7 +309,7 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
         exact_output=bool(request.exact_output and definition.dialect.exact_output and not request.shapes),
         content_tokens_mean=float(reusable(workload.requested)[1].mean()),
         ideal_hit_rate=ideal_hit_rate(workload.requested, measured),
-        shared_share=ideal_hit_rate(workload.requested, measured, warm=True),
+        shared_share=ideal_hit_rate(workload.requested, measured, state="warm"),
         adapters=prepared.scenario.lora.adapters,
         cold_cache=prepared.scenario.cache.state == "cold",
         content=content_of(prepared.scenario),

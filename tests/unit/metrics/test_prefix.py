@@ -22,7 +22,7 @@ def test_the_first_touch_of_each_prefix_is_a_miss():
     made = asked(*(one(40, (group, 30)) for group in (0, 0, 1, 0)))
     assert ideal_hit_rate(made) == pytest.approx(2 * 30 / 160)
     assert ideal_hit_rate(made, slice(1, None)) == pytest.approx(2 * 30 / 120)
-    assert ideal_hit_rate(made, warm=True) == pytest.approx(4 * 30 / 160)
+    assert ideal_hit_rate(made, state="warm") == pytest.approx(4 * 30 / 160)
 
 
 def test_the_first_request_of_each_prefix_warms_the_cache():
