@@ -43,7 +43,7 @@ def compare(
     """
     rows = rows_of(cells, samples)
     points = list(rows)
-    estimates = [estimate for load in points for estimate in _estimates(rows[load], load, rules.metrics)]
+    estimates = [found for here in rows.values() for found in _estimates(here, rules.metrics)]
     findings = find_by_looks(rows, rules)
     weights, caveats = weights_of(cells), caveats_of(cells)
     metrics = dict.fromkeys([*rules.metrics, *(finding.metric for finding in findings)])
@@ -77,18 +77,10 @@ def _about(findings: Sequence[PairVerdict], load: LoadPoint, metric: str) -> lis
     return [finding for finding in findings if (finding.load, finding.metric) == (load, metric)]
 
 
-def _estimates(rows: Sequence[Series], load: LoadPoint, declared: Sequence[str]) -> Iterator[Estimate]:
+def _estimates(rows: Sequence[Series], declared: Sequence[str]) -> Iterator[Estimate]:
     for row in rows:
-        for metric in dict.fromkeys((*VERDICT_METRICS, *declared)):
-            if interval := estimate(row, metric):
-                yield Estimate(
-                    label=row.label,
-                    load=load,
-                    metric=metric,
-                    interval=interval.interval,
-                    runs=interval.runs,
-                    method=interval.method,
-                )
+        found = (estimate(row, metric) for metric in dict.fromkeys((*VERDICT_METRICS, *declared)))
+        yield from filter(None, found)
 
 
 def _middles(estimates: Sequence[Estimate], load: LoadPoint, metric: str) -> dict[str, float]:

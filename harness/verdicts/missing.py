@@ -60,7 +60,7 @@ def missing(
             continue
         if after.measured < (least := min(before.measured, decided_by or before.measured)):
             yield Missing(label, load, None, f"{counted(after.measured, 'run')}, the baseline has {least}")
-        if _share(len(after.invalid), after) > _share(len(before.invalid), before):
+        if len(after.invalid) / after.measured > len(before.invalid) / before.measured:
             yield Missing(label, load, None, invalid_words(after))
         if after.cells:
             yield from _nulls(label, load, before, after, metrics)
@@ -73,10 +73,6 @@ def invalid_words(series: Series) -> str:
     return " ".join(
         filter(None, ("INVALID", ", ".join(codes), f"{len(series.invalid)} of {series.measured}"))
     )
-
-
-def _share(count: int, series: Series) -> float:
-    return count / series.measured if series.measured else 0.0
 
 
 def _nulls(

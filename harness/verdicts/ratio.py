@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from harness.metrics.distribution import samples_needed
-from harness.model import Interval, Method
+from harness.model import Estimate, Interval, Method
 from harness.model.numbers import counted
 from harness.stats.bootstrap import Pool, log_quantile, log_quantile_ratio
 from harness.stats.runs import (
@@ -152,16 +152,8 @@ def _enough(runs: list[Floats], share: float) -> bool:
     return sum(map(len, runs)) >= samples_needed(100 * share)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """Estimate of one backend in one metric. From a single run, the interval has no ends."""
-
-    interval: tuple[float | None, float, float | None]
-    runs: int
-    method: Method
-
-
 def estimate(row: Series, metric: str) -> Estimate | None:
+    """None without a figure. From a single run, the interval has no ends."""
     found = row.values(metric)
     values = _means(by_start(found, row.starts()))
     if len(found) < len(row.cells):
@@ -171,14 +163,21 @@ def estimate(row: Series, metric: str) -> Estimate | None:
     if not len(values):
         return None
     if len(values) == 1:
-        return Estimate((None, middle(values), None), 1, "runs")
+        return _estimate(row, metric, (None, middle(values), None), 1, "runs")
     logarithmic = bool((values > 0).all())
     scaled = np.log(values) if logarithmic else values
     shift = Shift.of_mean(scaled)
     if row.unit == "blocks":
         shift = shift.of_fewer(independent_share(scaled.tolist()))
     interval = exponential(shift.interval()) if logarithmic else shift.interval()
-    return Estimate((interval.low, interval.estimate, interval.high), len(values), "runs")
+    return _estimate(row, metric, (interval.low, interval.estimate, interval.high), len(values), "runs")
+
+
+def _estimate(
+    row: Series, metric: str, interval: tuple[float | None, float, float | None], runs: int, method: Method
+) -> Estimate:
+    load = row.cells[0].point
+    return Estimate(label=row.label, load=load, metric=metric, interval=interval, runs=runs, method=method)
 
 
 def _pooled_estimate(row: Series, metric: str) -> Estimate | None:
@@ -192,4 +191,4 @@ def _pooled_estimate(row: Series, metric: str) -> Estimate | None:
         beyond = [float((block > math.exp(shift.estimate)).mean()) for block in runs]
         shift = shift.of_fewer(independent_share(beyond))
     interval = exponential(shift.interval())
-    return Estimate((interval.low, interval.estimate, interval.high), len(runs), "pooled")
+    return _estimate(row, metric, (interval.low, interval.estimate, interval.high), len(runs), "pooled")
