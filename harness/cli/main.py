@@ -11,7 +11,7 @@ from harness.cli.display import streams
 from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser, of_command, parser_with, suggested
 from harness.errors import BenchError, ExitCode, SpecError, refused
 
-_ADDRESS = re.compile(r"(?P<name>[\w.-]+=)?(\w+://|[\w.-]+:\d+([/+]|$)|localhost$)")
+_ADDRESS = re.compile(r"(?P<name>[\w.-]+=)?(\w+://|([\w.-]+|\[[\da-f:]+\]):\d+([/+]|$)|localhost$)")
 
 _NEXT_STEP = """Where to start:
  bench http://127.0.0.1:8000

@@ -20,9 +20,11 @@ def locate(kind: paths.Kind, name: str) -> Path:
     """Finds the file for the name of a known definition, or a path ending in .toml. Raises SpecError."""
     if name.endswith(".toml"):
         path = Path(name)
-        if paths.entry(path) != "file":
-            raise SpecError("no such file", where=name)
-        return path
+        entry = paths.entry(path)
+        if entry == "file":
+            return path
+        hint = f"did you mean '{name[:-5]}'?" if name[:-5] in names(kind) else None
+        raise SpecError("is a folder" if entry == "folder" else "no such file", where=name, hint=hint)
     known = paths.definition(kind, name)
     if known is None:
         what = {"workloads": "scenario", "workloads/suites": "suite", "backends": "backend"}[kind]
@@ -52,11 +54,15 @@ def read_toml(path: Path) -> dict[str, object]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that people write. Raises SpecError for one that is too long, as /dev/zero is."""
+    """The text of a file that people write, of which some editors mark the encoding at its begin. Raises
+    SpecError for one that is too long, as /dev/zero is.
+    """
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             text = file.read(_MOST + 1)
-    except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
+    except UnicodeDecodeError:
+        raise SpecError("is not UTF-8 text", where=str(path), hint="save it as UTF-8") from None
+    except (OSError, ValueError) as error:  # a NUL in the name
         raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
     if len(text) > _MOST:
         raise SpecError(f"is longer than {_MOST:,} characters", where=str(path))

@@ -95,7 +95,7 @@ def results_at(name: str) -> Found | None:
 
     path = Path(name)
     try:
-        kind = paths.entry(path)
+        kind = paths.entry(path) if name else None
         if kind not in ("file", "folder") or run_around(path):
             return None
         if kind == "file":

@@ -51,7 +51,8 @@ def main(arguments: argparse.Namespace) -> int:
     for index, (what, rows) in enumerate(lists.items()):
         if len(lists) > 1:
             print(("\n" if index else "") + what.upper())
-        print(_as_text(what, rows, verbose=arguments.verbose) or f"no {what}")
+        where = f" in {arguments.out}" if what == "runs" else ""
+        print(_as_text(what, rows, verbose=arguments.verbose) or f"no {what}{where}")
     return ExitCode.OK
 
 

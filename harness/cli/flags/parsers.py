@@ -83,6 +83,7 @@ class _Parser(argparse.ArgumentParser):
             names = [name for name in action.choices if name != ADDRESSED]
             has_password = ":" in value.partition("@")[0]
             shown = value.rpartition("@")[2] if has_password else value
+            names += {f"--{value}"} & self._option_string_actions.keys()  # `bench version`
             raise SpecError(f"unknown command '{shown}'", hint=suggested(value, names, self.prog))
         if action.choices is not None and value not in action.choices:
             names = list(map(str, action.choices))

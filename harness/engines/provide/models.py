@@ -20,17 +20,21 @@ from harness.engines.provide.shared_folders import Say, filled
 from harness.engines.provide.weights import Weights, digest, is_piece
 from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
-from harness.spec.models import Model, Random, Track, choose_model, choose_track
+from harness.spec.models import Model, Random, Track, choose_model, choose_track, load_models
 from harness.untrusted import read_document
 
 
 def find_model(given: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
-    """The model of `--model`, a name of models.toml or what looks like a path. None: the default of models
-    that give this.
+    """The model of `--model`, a name of models.toml, what looks like a path, or a folder here. None: the
+    default of models that give this.
     """
-    if given is not None and (given.endswith(".gguf") or "/" in given):
+    if given and (given.endswith(".gguf") or "/" in given or _is_folder(given)):
         return local_model(given)
     return choose_model(given, gives, images=images)
+
+
+def _is_folder(given: str) -> bool:
+    return given not in load_models().models and paths.entry(Path(given)) == "folder"
 
 
 def local_model(path: str) -> tuple[str, Model]:

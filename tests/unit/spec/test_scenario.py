@@ -162,8 +162,21 @@ def test_a_file_that_is_not_toml_or_not_there(tmp_path):
     with pytest.raises(SpecError, match="no such file"):
         load_scenario(str(tmp_path / "b.toml"))
     broken.write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecError, match="cannot be read"):
+    folder = tmp_path / "c.toml"
+    folder.mkdir()
+    with pytest.raises(SpecError, match="is not UTF-8 text") as caught:
         load_scenario(str(broken))
+    assert caught.value.hint == "save it as UTF-8"
+    with pytest.raises(SpecError, match="is a folder"):
+        load_scenario(str(folder))
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_file_of_another_system_is_the_same(tmp_path, ends):
+    """Notepad begins a file with a mark of its encoding."""
+    file = tmp_path / "x.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + SCENARIO.replace("\n", ends).encode())
+    assert load_scenario(str(file)) == parse(SCENARIO)
 
 
 def test_definitions_beside_the_working_directory_override_the_shipped(tmp_path, monkeypatch):

@@ -124,7 +124,7 @@ def test_a_run_that_nobody_holds_was_killed_and_one_that_cannot_be_read_is_named
 
 
 def test_without_a_run_that_is_said(capsys, tmp_path):
-    assert listed(capsys, "runs", "--out", str(tmp_path)) == "no runs\n"
+    assert listed(capsys, "runs", "--out", str(tmp_path)) == f"no runs in {tmp_path}\n"
 
 
 def test_every_metric_has_its_unit_and_the_direction_that_is_better(capsys):

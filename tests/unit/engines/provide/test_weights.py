@@ -1,8 +1,11 @@
 """Weights that lie in several files are known, copied and read as all of them."""
 
-from harness.engines.provide.models import local_model
+import pytest
+
+from harness.engines.provide.models import find_model, local_model
 from harness.engines.provide.weights import digest, pieces
 from harness.engines.start.command import write_files
+from harness.errors import SpecError
 from harness.kit import make
 from harness.spec.models import Track
 
@@ -31,3 +34,19 @@ def test_a_kit_carries_all_pieces(tmp_path):
     (kit / "models").mkdir(parents=True)
     make._carry(Track("gguf", "GGUF", path=str(first)), kit, None, print)
     assert sorted(file.name for file in (kit / "models").iterdir()) == NAMES
+
+
+def test_a_folder_here_is_a_model_unless_a_known_one_has_its_name(tmp_path, monkeypatch):
+    """Else `--model Qwen2.5-7B-Instruct` would name the one to be fetched, by a hint."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("Qwen2.5-7B-Instruct", "qwen3-8b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+    _, model = find_model("Qwen2.5-7B-Instruct")
+    assert model.tracks["local"].path == str(tmp_path / "Qwen2.5-7B-Instruct")
+    assert "local" not in find_model("qwen3-8b")[1].tracks
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpecError, match=r"no config\.json in this folder"):
+        find_model("empty")
+    with pytest.raises(SpecError, match="unknown model 'nowhere'"):
+        find_model("nowhere")
