@@ -2,7 +2,8 @@
 
 A field's default makes its key optional; its annotation is the type that is accepted. Supported:
 str, int, float (whole numbers are taken), bool, Path-free tuples, dict[str, T], Literal, Optional,
-nested dataclasses. A dataclass that stands in the table is taken as it is.
+nested dataclasses, and Annotated with functions that take the value and its place and raise SpecError. A
+dataclass that stands in the table is taken as it is.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ import json
 import types
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from harness.errors import SpecError
 
@@ -66,7 +67,9 @@ def as_written(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-_hints_of = cache(get_type_hints)
+@cache
+def _hints_of(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls, include_extras=True)
 
 
 def require_known(cls: type, table: Iterable[str], where: str) -> None:
@@ -96,6 +99,12 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(value):
         return value
     origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        of_kind, *remarks = args
+        converted = _convert(of_kind, value, where)
+        for limit in filter(callable, remarks):  # types of a run's documents have a description there
+            limit(converted, where)
+        return converted
     if origin in (Union, types.UnionType):
         return _convert_union([a for a in args if a is not type(None)], value, where)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):

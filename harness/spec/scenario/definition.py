@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from harness.apis import APIS, ApiName, Gives
 from harness.errors import SpecError
@@ -10,7 +10,7 @@ from harness.host.paths import LONGEST_NAME, is_name
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
-from harness.spec.scenario.limits import LONGEST_S, at_least, not_negative, positive
+from harness.spec.scenario.limits import Count, Duration, not_negative
 from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
@@ -28,7 +28,7 @@ class Request:
     """Sampling is always sent explicitly, in the engine's own field names: defaults differ by engine."""
 
     api: ApiName = "chat"  # that requests speak, where --api does not say
-    temperature: float = 0.0
+    temperature: Annotated[float, not_negative] = 0.0
     top_p: float = 1.0
     seed: int = 0  # of sampling; sent where the temperature is above 0
     thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
@@ -39,15 +39,12 @@ class Request:
     exact_output: bool = True  # generate exactly output_tokens where the engine can
     encoding_format: Literal["float", "base64"] = "float"  # of vectors
     language: str = "en"  # that is spoken in recordings; "": the server finds out
-    dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
-    timeout_s: float = 300.0
+    dimensions: Count | None = None  # of vectors, of models that can shorten them; None: the model's own
+    timeout_s: Duration = 300.0
 
     def check(self, where: str, answers: Gives) -> None:
-        positive(self.timeout_s, f"{where}.timeout_s", LONGEST_S)
-        not_negative(self.temperature, f"{where}.temperature")
         if not 0 < self.top_p <= 1:
             raise SpecError(f"must be above 0 and at most 1, not {self.top_p:g}", where=f"{where}.top_p")
-        at_least(self, where, 1, "dimensions")
         for key, kinds in _READ_FOR.items():
             if answers not in kinds and getattr(self, key) != getattr(Request(), key):
                 what = f"has no effect on requests for {answers}"

@@ -2,7 +2,6 @@
 
 A new generator is a dataclass here or in `synthetic`, named in `Prompts`, and its maker in
 `harness.workload.prompts.generate`.
-`check` raises SpecError for values that no request can be made of.
 """
 
 from dataclasses import dataclass, fields
@@ -10,7 +9,7 @@ from typing import Literal, get_args
 
 from harness.apis import Gives
 from harness.errors import SpecError
-from harness.spec.scenario.limits import at_least
+from harness.spec.scenario.limits import Count, NotNegative
 from harness.spec.scenario.synthetic import (
     Agent,
     Audio,
@@ -19,6 +18,7 @@ from harness.spec.scenario.synthetic import (
     Documents,
     FewShot,
     FixedLength,
+    Generator,
     Mix,
     Rag,
     Rerank,
@@ -29,7 +29,7 @@ from harness.spec.scenario.synthetic import (
 
 
 @dataclass(frozen=True, slots=True)
-class TraceReplay:
+class TraceReplay(Generator):
     """Requests as recorded: lengths, what they share, and when. At most as many as the file holds.
 
     Sessions are replayed whole, as many as have that many calls in all.
@@ -39,40 +39,36 @@ class TraceReplay:
     format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "weka", "tracelab", "otel", "run"] = (
         "auto"
     )
-    start_s: float = 0.0  # window, in the trace's own time from its first request on
+    start_s: NotNegative = 0.0  # window, in the trace's own time from its first request on
     end_s: float | None = None
-    max_input_tokens: int | None = None  # longer ones are cut, at the end of the prompt; sessions before it
-    max_output_tokens: int | None = None
-    max_wait_s: float | None = None  # of sessions: longer waits for tools and people are cut to it
+    max_input_tokens: Count | None = None  # longer ones are cut, at the end of the prompt; sessions before it
+    max_output_tokens: Count | None = None
+    max_wait_s: NotNegative | None = None  # of sessions: longer waits for tools and people are cut to it
     unique_sessions: bool = False  # a text of its own in front of every session, so that no two begin alike
-    block_tokens: int = 16  # of the blocks of a jsonl trace; Mooncake's are of 512
+    block_tokens: Count = 16  # of the blocks of a jsonl trace; Mooncake's are of 512
     generator: Literal["trace"] = "trace"
 
     def check(self, where: str) -> None:
-        at_least(self, where, 0, "start_s", "max_wait_s")
-        at_least(self, where, 1, "block_tokens", "max_input_tokens", "max_output_tokens")
         if self.end_s is not None and not self.end_s > self.start_s:
             raise SpecError(f"must be above start_s, not {self.end_s:g}", where=f"{where}.end_s")
 
 
 @dataclass(frozen=True, slots=True)
-class PromptFile:
+class PromptFile(Generator):
     """Prompts from a file, each once: conversations of ShareGPT's form, or lines of JSON."""
 
     file: str
     format: Literal["auto", "sharegpt", "jsonl"] = "auto"
-    turns: int = 1  # user turns of a conversation that are sent, with the file's own answers between
+    turns: Count = 1  # user turns of a conversation that are sent, with the file's own answers between
     order: Literal["shuffled", "file"] = "shuffled"
-    output_tokens: int | None = None  # of every answer; else as the file asks, else as long as its answer
-    unknown_output_tokens: int = 128  # where the file says neither
-    min_input_tokens: int = 1  # others are left out
-    max_input_tokens: int | None = None
-    max_output_tokens: int | None = None  # more is cut
+    output_tokens: Count | None = None  # of every answer; else as the file asks, else as long as its answer
+    unknown_output_tokens: Count = 128  # where the file says neither
+    min_input_tokens: Count = 1  # others are left out
+    max_input_tokens: Count | None = None
+    max_output_tokens: Count | None = None  # more is cut
     generator: Literal["prompt-file"] = "prompt-file"
 
     def check(self, where: str) -> None:
-        at_least(self, where, 1, "turns", "unknown_output_tokens", "min_input_tokens")
-        at_least(self, where, 1, "output_tokens", "max_input_tokens", "max_output_tokens")
         asked, most = self.output_tokens, self.max_output_tokens
         if asked and most and asked > most:
             raise SpecError(

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from harness.errors import SpecError
-from harness.spec.scenario.limits import at_least
+from harness.spec.scenario.limits import Count
 
 NO_IMAGE = "no image"
 _SIZE = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
@@ -47,7 +47,7 @@ class Images:
     sizes: tuple[str, ...] = ("512x512",)  # width and height in pixels
     formats: tuple[Format, ...] = ("jpeg",)
     states: tuple[State, ...] = ("fresh",)  # new in each request, or of a few that are sent again and again
-    distinct: int = 4  # those few, of each size and format
+    distinct: Count = 4  # those few, of each size and format
     send: Literal["data", "url"] = "data"  # in the request, or from a server that bench starts on 127.0.0.1
     place: Literal["after", "before"] = "after"  # the text: in front of it a prefix cache finds them too
 
@@ -78,4 +78,3 @@ class Images:
             if not _SIZE.fullmatch(size):
                 hint = 'width and height in pixels, below 10,000: "512x512"'
                 raise SpecError(f"'{size}' is no size", where=f"{where}.sizes", hint=hint)
-        at_least(self, where, 1, "distinct")

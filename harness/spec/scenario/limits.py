@@ -1,7 +1,9 @@
-"""Checks that several tables share. Each raises SpecError that names the key."""
+"""Limits that several tables share, as types of their fields. Each raises SpecError that names the key."""
 
+from collections.abc import Callable
+from functools import partial
 from math import inf, isfinite
-from typing import Any
+from typing import Annotated
 
 from harness.errors import SpecError
 
@@ -10,15 +12,15 @@ MOST, MOST_REPEATS = 10_000_000, 10_000
 LONGEST_S = 31_536_000  # a year; clocks and sockets wait for 292 at most
 
 
-def at_least(table: Any, where: str, least: float, *keys: str) -> None:
-    """Refuses more tokens, texts or seconds than could be made, too. A key that is None says nothing."""
-    for key in keys:
-        value = getattr(table, key)
-        if value is None:
-            continue
+def at_least(least: float, most: float = MOST) -> Callable[[float, str], None]:
+    """Refuses more tokens, texts or seconds than could be made, too."""
+
+    def check(value: float, where: str) -> None:
         if not value >= least:
-            raise SpecError(f"must be at least {least:g}, not {value}", where=f"{where}.{key}")
-        at_most(value, f"{where}.{key}", MOST)
+            raise SpecError(f"must be at least {least:g}, not {value}", where=where)
+        at_most(value, where, most)
+
+    return check
 
 
 def positive(value: float, where: str, most: float = inf) -> None:
@@ -43,6 +45,14 @@ def at_most(value: float, where: str, most: float) -> None:
         raise SpecError(f"must be at most {most:,}, not {value:,.10g}", where=where)
 
 
-def check_spread(spread: float, where: str) -> None:
+def _check_spread(spread: float, where: str) -> None:
     if not 0 <= spread < 1:
-        raise SpecError(f"must be from 0 to below 1, not {spread}", where=f"{where}.output_spread")
+        raise SpecError(f"must be from 0 to below 1, not {spread}", where=where)
+
+
+Count = Annotated[int, at_least(1)]
+NotNegative = Annotated[float, at_least(0)]
+CountOrZero = Annotated[int, at_least(0)]
+Spread = Annotated[float, _check_spread]
+Seconds = Annotated[float, partial(not_negative, most=LONGEST_S)]
+Duration = Annotated[float, partial(positive, most=LONGEST_S)]

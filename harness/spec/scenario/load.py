@@ -3,17 +3,29 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from harness.errors import SpecError
 from harness.model.choices import Arrival
 from harness.model.numbers import as_given
-from harness.spec.scenario.limits import LONGEST_S, MOST, at_most, not_negative, positive
+from harness.spec.scenario.limits import (
+    LONGEST_S,
+    MOST,
+    Count,
+    Duration,
+    Seconds,
+    at_least,
+    at_most,
+    not_negative,
+    positive,
+)
 
 _LOWEST, _HIGHEST = 0.001, 1_000_000  # of a load point: a request in 17 minutes, a million at a time
 _MOST_BURSTY = 0.01  # below it gaps are so often 0, as far as numbers go, that they have no rate
 _MOST_ABANDONED = 0.9
 _SHORTEST_S = 0.001  # of a segment, which may be repeated until every request is sent
+AtLeastOne = Annotated[int, at_least(1, math.inf)]
+Burstiness = Annotated[float, at_least(_MOST_BURSTY, math.inf)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +50,19 @@ class Load:
     `concurrency` that is given.
     """
 
-    requests: int  # measured requests per load point
+    requests: Count  # measured requests per load point
     concurrency: tuple[int, ...] = ()
     rate: tuple[float, ...] = ()  # requests per second
     replay_speed: tuple[float, ...] = ()  # of a trace with its own times: 1 as recorded, 2 twice as fast
     # Times the KV cache: so many tokens are asked for between two uses of one prefix. 0: none is used twice.
     working_set: tuple[float, ...] = ()
-    kv_tokens: int | None = None  # what that cache holds; None: as the first engine reports it
-    rest_s: float = 0.0  # with one request in flight: nothing is sent between warm-up and measured part
+    kv_tokens: AtLeastOne | None = None  # what that cache holds; None: as the first engine reports it
+    rest_s: Seconds = 0.0  # with one request in flight: nothing is sent between warm-up and measured part
     arrival: Arrival = "poisson"
-    burstiness: float = 1.0  # of gamma arrivals: 1 is Poisson, below it more bursty, above it more regular
+    burstiness: Burstiness = 1.0  # of gamma arrivals: 1 is Poisson, below it more bursty, above more regular
     profile: tuple[Segment, ...] = ()  # of the rate over time; empty: flat
     repeat_profile: bool = False  # start over at its end; else its last rate goes on
-    think_time_s: float = 0.0  # closed loop: mean wait before a slot sends again
+    think_time_s: Seconds = 0.0  # closed loop: mean wait before a slot sends again
     think_time: Literal["exponential", "constant"] = "exponential"
     abandon_share: float = 0.0  # of the requests, drawn: their users hang up, and no latency is of them
     abandon_after_s: float = 0.0  # from the send until these users do
@@ -58,11 +70,11 @@ class Load:
     # first wave of warm-up requests; "together" declares that bursts are what is to be measured.
     start: Literal["spread", "together"] = "spread"
     warmup_requests: int = 0  # sent first, recorded, excluded from every statistic
-    duration_s: float | None = None  # stop sending after this, even if requests are left
-    min_seconds: float = 10.0  # of a cell; a shorter one is SUSPECT
-    min_answers: int = 100  # of a cell; with fewer it is SUSPECT
+    duration_s: Duration | None = None  # stop sending after this, even if requests are left
+    min_seconds: Annotated[float, not_negative] = 10.0  # of a cell; a shorter one is SUSPECT
+    min_answers: AtLeastOne = 100  # of a cell; with fewer it is SUSPECT
     min_coverage: float = 0.0  # share of duration_s that first tokens and further ones reach; else INVALID
-    max_in_flight: int = 4096
+    max_in_flight: AtLeastOne = 4096
     over_cap: Literal["wait", "drop"] = "wait"
 
 
@@ -144,26 +156,14 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
             raise SpecError(
                 "duplicate value; use --repeats to measure a load point again", where=f"{where}.{key}"
             )
-    for key in ("requests", "max_in_flight", "min_answers"):
-        if getattr(load, key) < 1:
-            raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")
-    for key in ("requests", "warmup_requests"):
-        at_most(getattr(load, key), f"{where}.{key}", MOST)
+    at_most(load.warmup_requests, f"{where}.warmup_requests", MOST)
     if load.warmup_requests < 0:
         raise SpecError("must not be negative", where=f"{where}.warmup_requests")
-    not_negative(load.min_seconds, f"{where}.min_seconds")
-    if not load.burstiness >= _MOST_BURSTY:
-        raise SpecError(
-            f"must be at least {_MOST_BURSTY:g}, not {load.burstiness:g}", where=f"{where}.burstiness"
-        )
-    not_negative(load.think_time_s, f"{where}.think_time_s", LONGEST_S)
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
     _check_abandonment(load, where, sessions=sessions)
     _check_profile(load, f"{where}.profile")
     _check_working_set(load, where, sessions=sessions)
-    if load.duration_s is not None:
-        positive(load.duration_s, f"{where}.duration_s", LONGEST_S)
 
 
 def _check_abandonment(load: Load, where: str, *, sessions: bool) -> None:
@@ -193,9 +193,6 @@ def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
             where=f"{where}.{key}",
             hint="concurrency = [1] asks one prompt after the other, so that their order is known",
         )
-    if load.kv_tokens is not None and load.kv_tokens < 1:
-        raise SpecError(f"must be at least 1, not {load.kv_tokens}", where=f"{where}.kv_tokens")
-    not_negative(load.rest_s, f"{where}.rest_s", LONGEST_S)
     if load.min_coverage and not (0 < load.min_coverage <= 1 and load.duration_s):
         raise SpecError(
             f"must be from 0 to 1, and is of duration_s, not {load.min_coverage:g}",

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.spec.scenario.limits import at_least
+from harness.spec.scenario.limits import CountOrZero, NotNegative
 
 
 @dataclass(frozen=True, slots=True)
 class LoraMix:
     """Adapters drawn from a seed. With `base`, the base model takes part as one more, the first."""
 
-    adapters: int = 0  # 0: none, and no request names one
+    adapters: CountOrZero = 0  # 0: none, and no request names one
     assignment: Literal["round-robin", "zipf", "weighted"] = "round-robin"
-    zipf_exponent: float = 1.0  # of zipf: the base model is asked most, then adapter-1
+    zipf_exponent: NotNegative = 1.0  # of zipf: the base model is asked most, then adapter-1
     weights: tuple[float, ...] = ()  # of weighted: shares of the base model, then of each adapter
     base: bool = True
 
@@ -23,7 +23,6 @@ class LoraMix:
         return (*([""] if self.base else []), *adapter_names(self.adapters))
 
     def check(self, where: str) -> None:
-        at_least(self, where, 0, "adapters", "zipf_exponent")
         if (self.assignment == "weighted") != bool(self.weights):
             raise SpecError('goes with assignment = "weighted"', where=f"{where}.weights")
         if self.weights and (len(self.weights) != len(self.names) or not min(self.weights) > 0):

@@ -8,7 +8,7 @@ from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
 from harness.model.choices import BetweenRepeats
 from harness.model.metric_table import of_class, root_of
-from harness.spec.scenario.limits import LONGEST_S, MOST_REPEATS, at_most, not_negative, positive
+from harness.spec.scenario.limits import MOST_REPEATS, Seconds, at_most, positive
 from harness.spec.strict import check_known, nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95% of the requests have their first token within 500 ms.
@@ -31,7 +31,7 @@ class Verdict:
     max_repeats: int = 10
     # What happens to an engine between two repeats. "auto": restart, or keep where bench did not start it.
     between_repeats: Literal["auto", BetweenRepeats] = "auto"
-    cool_down_s: float = 2.0  # between two engines
+    cool_down_s: Seconds = 2.0  # between two engines
 
 
 def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
@@ -64,7 +64,6 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
             where=f"{where}.max_repeats",
             hint="for fewer repeats than that set a fixed number: --repeats N",
         )
-    not_negative(verdict.cool_down_s, f"{where}.cool_down_s", LONGEST_S)
 
 
 def check_classes(verdict: Verdict, known: Collection[str], where: str, hint: str = "") -> None:
