@@ -123,7 +123,7 @@ def _little(cell: Cell) -> Law:
     answers = requests[here]
     mean_ns = float((answers["end_ns"] - answers["sent_ns"]).mean())
     by_time = inside_ns[here] / np.maximum(answers["end_ns"] - answers["sent_ns"], 1)
-    edges_ns = _edge_error_ns(answers, 1 - by_time, answers["sent_ns"] < window.start_ns)
+    edges_ns = _edge_error_ns(answers, 1 - by_time)
     edges_ns += ERRORS * mean_ns * float(np.linalg.norm(cell.shares[here] - by_time))
     if cell.facts.load.slots is None:
         edges_ns += abs(_change(requests, window)) * mean_ns
@@ -133,22 +133,14 @@ def _little(cell: Cell) -> Law:
     return _judged(law, measured, expected, RESOLUTION * expected + edges_ns / length_ns)
 
 
-def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np.bool_]) -> float:
-    """The possible difference between the parts of answers outside the window and those of mean answers, ns.
+def _edge_error_ns(answers: NDArray[np.void], outside: Floats) -> float:
+    """The difference between the parts of answers outside the window and those of mean answers, ns.
 
-    `outside`: the share of each. Answers that an edge cuts are longer than the mean, by cv² where ends are
-    spread. Their deviations add up as far as neighbours take equally long, which in lockstep they do.
+    `outside`: the share of each. How far off they are is known, and chance bounds it badly: of few answers,
+    one pause of the engine makes all those long that an edge cuts.
     """
     times_ns = (answers["end_ns"] - answers["sent_ns"]).astype(np.float64)
-    mean, spread = float(times_ns.mean()), float(times_ns.std())
-    if not spread:
-        return 0.0
-    away = times_ns[np.argsort(answers["sent_ns"], kind="stable")] - mean
-    alike = max(0.0, float((away[1:] * away[:-1]).mean()) / spread**2)
-    together = float(outside[early].sum()) ** 2 + float(outside[~early].sum()) ** 2
-    alone = float(np.square(outside).sum())
-    chance = ERRORS * spread * float(np.sqrt((1 - alike) * alone + alike * together))
-    return float(outside.sum()) * spread**2 / max(mean, 1) + chance
+    return abs(float((outside * (times_ns - times_ns.mean())).sum()))
 
 
 def _change(requests: NDArray[np.void], window: Window) -> int:

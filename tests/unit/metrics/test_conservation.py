@@ -110,13 +110,27 @@ def test_littles_law_in_an_open_loop():
     assert law(with_rates(given, requests_per_s=1.4), "Little").holds is False
 
 
+@pytest.mark.parametrize("slots", [2, 4, 8])
+def test_littles_law_holds_where_a_pause_lies_at_an_edge(slots):
+    """The first answer of each slot takes 700 ms, all others 200 ms: an edge of the window cuts them all."""
+    rows = [{"sent": 0, "texts": [700]} for _ in range(slots)]
+    rows += [
+        {"sent": 700 + 200 * wave, "texts": [900 + 200 * wave]} for wave in range(19) for _ in range(slots)
+    ]
+    given = cell(records(*rows), load("concurrency", slots))
+    found = law(given, "Little")
+    assert (found.holds, found.measured) == (True, slots)
+    assert found.tolerance < 0.06 * slots
+    assert law(with_rates(given, requests_per_s=1.1), "Little").holds is False
+
+
 def test_too_few_answers_are_not_judged():
-    rows = [{"sent": 0, "texts": [100]}, {"sent": 100, "texts": [1900]}, {"sent": 0, "texts": [900]}]
+    rows = [{"sent": 0, "texts": [100]}, {"sent": 100, "texts": [3900]}, {"sent": 0, "texts": [900]}]
     rows += [{"sent": 900, "texts": [1000]}]
     found = law(cell(records(*rows), load("concurrency", 2)), "Little")
     assert (found.holds, found.why) == (None, "too few answers to tell")
-    # In the first second both slots are busy; by its ends 3.5 answers of 725 ms on average.
-    assert (found.measured, found.expected) == (2, pytest.approx(3.5 * 0.725))
+    # In the first second both slots are busy; by its ends 3.24 answers of 1,225 ms on average.
+    assert (found.measured, found.expected) == (2, pytest.approx((3 + 9 / 38) * 1.225))
     assert found.tolerance > found.expected / 2
 
 
