@@ -6,9 +6,11 @@ Next to the parts lies a list of check sums. Where there is no bench yet, this f
 import hashlib
 import io
 import os
+import shutil
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
@@ -35,11 +37,36 @@ def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> l
 
 
 def join(parts: Sequence[Path], folder: Path) -> list[Path]:
-    """Unpacks each archive below `folder`, after all have been checked. Raises PartsError."""
+    """Unpacks each archive below `folder`, whole or not at all, after all have been checked.
+
+    Raises PartsError, also where one would replace what is there: a report may have been made of it.
+    """
     archives = [_whole(part) for part in parts if part.name.endswith(_LIST)]
     if not archives:
         raise PartsError("the list of check sums (NAME.sha256) is not among the parts")
-    return [folder / unpack(io.BufferedReader(_Joined(names)), folder) for names in archives]
+    places = [folder / _first_name(names) for names in archives]
+    for place in places:
+        if place.exists():
+            raise PartsError(f"{place} is there already: move it away, or unpack into another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for names, place in zip(archives, places, strict=True):
+        with tempfile.TemporaryDirectory(prefix=".join-", dir=folder) as room:
+            unpack(io.BufferedReader(_Joined(names)), Path(room))
+            Path(room, place.name).rename(place)
+    return places
+
+
+def _first_name(parts: Sequence[Path]) -> str:
+    """The folder that an archive holds. Raises PartsError."""
+    try:
+        with tarfile.open(fileobj=io.BufferedReader(_Joined(parts)), mode="r|*") as members:
+            first = members.next()
+    except (tarfile.TarError, EOFError) as error:
+        raise PartsError(f"it cannot be unpacked: {error}") from None
+    name = PurePosixPath(first.name).parts[:1] if first else ()
+    if not name or name[0] in ("/", ".."):
+        raise PartsError("it cannot be unpacked: it holds no folder")
+    return name[0]
 
 
 def _whole(listed: Path) -> list[Path]:
@@ -64,12 +91,21 @@ def unpack(archive: IO[bytes], folder: Path) -> str:
     try:
         with tarfile.open(fileobj=archive, mode="r|*") as members:
             if hasattr(tarfile, "data_filter"):
-                members.extractall(folder, filter=_data)
+                members.extractall(folder, _fitting(members, folder), filter=_data)
             else:
-                members.extractall(folder, map(_plain_below, members))
+                members.extractall(folder, map(_plain_below, _fitting(members, folder)))
             return members.getnames()[0]
     except (tarfile.TarError, EOFError, IndexError) as error:
         raise PartsError(f"it cannot be unpacked: {error}") from None
+
+
+def _fitting(members: Iterable[tarfile.TarInfo], folder: Path) -> Iterator[tarfile.TarInfo]:
+    """Each, if the disk has room for it: a few packed bytes may be terabytes. Raises TarError."""
+    for member in members:
+        if member.size > (free := shutil.disk_usage(folder).free):
+            sizes = f"{member.size / MB:,.0f} MB, and {free / MB:,.0f} MB are free"
+            raise tarfile.TarError(f"{member.name!r} has {sizes}")
+        yield member
 
 
 def sum_of(path: Path) -> str:

@@ -4,7 +4,7 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
-from harness.errors import ExitCode, SetupError, SpecError
+from harness.errors import ExitCode, SetupError, SpecError, reason
 from harness.kit.target import GLIBC
 
 
@@ -65,8 +65,11 @@ def main(arguments: argparse.Namespace) -> int:
 
     try:
         print(*join(arguments.parts, arguments.out), sep="\n")
-    except (PartsError, OSError) as error:
+    except PartsError as error:
         raise SetupError(str(error), where="bench kit join") from None
+    except OSError as error:
+        where = f"bench kit join {error.filename}" if error.filename else "bench kit join"
+        raise SetupError(reason(error), where=where) from None
     return ExitCode.OK
 
 

@@ -48,6 +48,40 @@ def test_each_of_several_archives_is_joined_if_all_are_whole(folder, tmp_path):
     assert not (tmp_path / "again").exists()
 
 
+def test_what_is_there_is_not_replaced(folder, tmp_path):
+    other = folder.with_name("other")
+    other.mkdir()
+    for each in (folder, other):
+        split(each, tmp_path / "out" / f"{each.name}.tar", 0.25)
+    back = tmp_path / "back"
+    (back / "other").mkdir(parents=True)
+    with pytest.raises(PartsError, match="back/other is there already: move it away"):
+        join(sorted((tmp_path / "out").iterdir()), back)
+    assert [path.name for path in back.rglob("*")] == ["other"]
+
+
+def zeros(place, size):
+    """An archive of one file that says it has this size, packed; its bytes end before that."""
+    found = member("kit/zeros", size=size)
+    with tarfile.open(place, "w:xz") as archive:
+        archive.addfile(member("kit", tarfile.DIRTYPE, mode=0o755))
+        archive.fileobj.write(found.tobuf(archive.format) + bytes(1_000_000))
+    listed = place.with_name(f"{place.name}.sha256")
+    listed.write_text(parts.sums([place], place.parent))
+    return listed
+
+
+@pytest.mark.usefixtures("any_python")
+@pytest.mark.parametrize(
+    ("size", "says"), [(1 << 60, "1,152,921,504,607 MB, and"), (2_000_000, "unexpected end")]
+)
+def test_what_does_not_fit_or_ends_early_leaves_nothing(tmp_path, size, says):
+    listed = zeros(tmp_path / "kit.tar.xz", size)
+    with pytest.raises(PartsError, match=says):
+        join([listed], tmp_path / "back")
+    assert list((tmp_path / "back").iterdir()) == []
+
+
 def test_a_damaged_part_is_named_and_nothing_is_unpacked(folder, tmp_path):
     made = split(folder, tmp_path / "kit.tar", 0.25)
     content = bytearray(made[1].read_bytes())

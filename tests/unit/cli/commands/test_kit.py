@@ -77,7 +77,8 @@ def test_a_damaged_part_is_one_error(asked, tmp_path, capsys):
     assert "error: bench kit join: kit.tar.001 is damaged" in capsys.readouterr().err
     assert not (tmp_path / "back").exists()
     assert main(["kit", "join", str(tmp_path / "none.tar.sha256")]) == ExitCode.SETUP
-    assert "No such file" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said == f"error: bench kit join {tmp_path}/none.tar.sha256: No such file or directory\n"
 
 
 def test_what_stands_behind_a_kit_is_its_own_command(monkeypatch):
