@@ -13,8 +13,9 @@ from harness.report.findings.notes import banner, odd_tracks, prices
 from harness.report.findings.sentences import load_words
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
+from harness.report.text.figure_rows import figure_rows
 from harness.report.text.first_lines import first_lines
-from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging
+from harness.report.text.terminal_text import BOLD, DIM, LOUD, YELLOW, Paint, hanging
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
 from harness.report.wording import listing, plain
 
@@ -56,17 +57,9 @@ def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
     firsts = [max(map(len, column)) for column in zip(*names, strict=True)]
     used = sum(firsts) + 2 * (len(firsts) - 1)
     kept, left_out = fitting(rows, columns - used, summary.verdict_rules.metrics)
-    sizes = [width(column, rows) for column in kept]
-    heads = [*zip(*(column.heads for column in kept), strict=True)]
-    for head in heads[:-1]:
-        if any(head):
-            yield (" " * used + _right(head, sizes)).rstrip()
-    heading, *lefts = (
-        "  ".join(text.ljust(size) for text, size in zip(name, firsts, strict=True)) for name in names
-    )
-    yield (heading + _right(heads[-1], sizes)).rstrip()
-    for left, row in zip(lefts, rows, strict=True):
-        yield (left + "".join(_cells(row, kept, sizes, paint))).rstrip()
+    columns_kept = [(column, [*map(column.entry, rows)], width(column, rows)) for column in kept]
+    lefts = ["  ".join(text.ljust(size) for text, size in zip(name, firsts, strict=True)) for name in names]
+    yield from figure_rows(lefts, columns_kept, paint)
     for line in _below_table(summary, left_out, columns):
         yield paint(line, DIM)
     for table in (*subject_tables(summary), *session_tables(summary)):
@@ -87,16 +80,6 @@ def _names(
             names.append((load, marked[row.label]) if several else (load,))
             rows.append(row)
     return names, rows
-
-
-def _right(texts: Sequence[str], sizes: Sequence[int]) -> str:
-    return "".join(text.rjust(size) for text, size in zip(texts, sizes, strict=True))
-
-
-def _cells(row: Row, kept: Sequence[Column], sizes: Sequence[int], paint: Paint) -> Iterator[str]:
-    for column, size in zip(kept, sizes, strict=True):
-        entry = column.entry(row)
-        yield paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, ""))
 
 
 def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> Iterator[str]:

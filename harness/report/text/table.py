@@ -8,15 +8,16 @@ from harness.model.numbers import counted
 from harness.report.findings import verdict_words
 from harness.report.findings.backend_words import engine_words, marked_names
 from harness.report.findings.conclude import conclude
-from harness.report.findings.grid import GAP, Column, Entry, shown
+from harness.report.findings.grid import GAP, shown
 from harness.report.findings.notes import Note, banner, notes
 from harness.report.tables.agreement_tables import agreement_tables
 from harness.report.tables.replicas import replica_tables
 from harness.report.tables.roles import role_tables
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
+from harness.report.text.figure_rows import Drawn, figure_rows
 from harness.report.text.first_lines import first_lines, markdown_lines
-from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
+from harness.report.text.terminal_text import BOLD, LOUD, YELLOW, Paint
 from harness.report.view import Group, Row, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import Table, blocks, markdown_escaped, markdown_row, plain
 
@@ -78,7 +79,8 @@ def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
 def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: Paint) -> Iterator[str]:
     """`names`: the heading of the first column, then a name per row."""
     first = max(map(len, names))
-    columns = []
+    lefts = [name.ljust(first) for name in names]
+    columns: list[Drawn] = []
     for column in shown(rows):
         entries = [column.entry(row) for row in rows]
         texts = (text for entry in entries for text in (entry.text, entry.spread))
@@ -86,30 +88,7 @@ def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: Paint)
     for part in blocks([size for *_, size in columns], width - first):
         if part.start:
             yield ""
-        yield from _block(names, first, columns[part], paint)
-
-
-def _block(
-    names: Sequence[str], first: int, block: Sequence[tuple[Column, list[Entry], int]], paint: Paint
-) -> Iterator[str]:
-    heads = [
-        "".join(head.rjust(size) for head, (_, _, size) in zip(line, block, strict=True))
-        for line in zip(*(column.heads for column, _, _ in block), strict=True)
-        if any(line)
-    ]
-    for line in heads[:-1]:
-        yield (" " * first + line).rstrip()
-    heading, *rows = names
-    yield (heading.ljust(first) + heads[-1]).rstrip()
-    for index, name in enumerate(rows):
-        entries = [(entries[index], size) for _, entries, size in block]
-        yield name.ljust(first) + "".join(
-            paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, "")) for entry, size in entries
-        )
-        if any(entry.spread for entry, _ in entries):
-            yield paint(
-                "".join((" " * first, *(entry.spread.rjust(size) for entry, size in entries))).rstrip(), DIM
-            )
+        yield from figure_rows(lefts, columns[part], paint, spreads=True)
 
 
 def _legend(summary: Summary, width: int) -> Iterator[str]:
