@@ -119,19 +119,16 @@ def reach_of(flags: ReachFlags, owners: Sequence[str] = (), labels: Sequence[str
     """Reads the flags for the backend that has the labels `owners`, of which the last goes before the others;
     without any, those for all. Raises SpecError.
     """
-
-    def flag(name: str, texts: Sequence[str]) -> _Flag:
-        return _Flag(name, texts, labels)
-
-    key = flag("--api-key-env", _listed(flags.api_key_env)).value(owners)
+    flag = {name: _Flag(name, texts, labels) for name, texts in _by_flag(flags)}
+    key = flag["--api-key-env"].value(owners)
     reach = Reach(
         api_key_env=_variable(key, "--api-key-env") if key else None,
-        served_name=flag("--model-name", _listed(flags.served_name)).value(owners) or None,
-        headers=flag("--header", flags.headers).by_name(owners, _header),
-        query=flag("--query", flags.query).by_name(owners, _given),
-        ca_cert=flag("--ca-cert", flags.ca_cert).value(owners),
-        client_cert=flag("--client-cert", flags.client_cert).value(owners),
-        client_key=flag("--client-key", flags.client_key).value(owners),
+        served_name=flag["--model-name"].value(owners) or None,
+        headers=flag["--header"].by_name(owners, _header),
+        query=flag["--query"].by_name(owners, _given),
+        ca_cert=flag["--ca-cert"].value(owners),
+        client_cert=flag["--client-cert"].value(owners),
+        client_key=flag["--client-key"].value(owners),
     )
     if reach.client_key and not reach.client_cert:
         raise SpecError("needs --client-cert", where=f"--client-key {reach.client_key}")
@@ -148,14 +145,8 @@ def with_reach(
     """
     names = names or labels
     known = tuple(dict.fromkeys((*names, *labels)))
-    for flag, texts in (
-        ("--model-name", _listed(flags.served_name)),
-        ("--header", flags.headers),
-        ("--query", flags.query),
-        ("--ca-cert", flags.ca_cert),
-        ("--client-cert", flags.client_cert),
-        ("--client-key", flags.client_key),
-    ):
+    key = ReachFlags(api_key_env=flags.api_key_env)
+    for flag, texts in _by_flag(replace(flags, api_key_env=None)):
         for text in texts:
             prefix = _label_before(text, known)
             owners = zip(refs, names, labels, strict=True)
@@ -163,11 +154,21 @@ def with_reach(
             if not any(ref.url for ref in addressed):
                 hint = f"give the backend as {replace(addressed[0], version=None).label}=URL"
                 raise SpecError("is for a running server", where=flag, hint=hint)
-    key = ReachFlags(api_key_env=flags.api_key_env)
     return tuple(
         replace(ref, reach=reach_of(flags if ref.url else key, called, known))
         for ref, *called in zip(refs, names, labels, strict=True)
     )
+
+
+def _by_flag(flags: ReachFlags) -> Iterator[tuple[str, Sequence[str]]]:
+    """Each flag with what was given for it."""
+    yield "--api-key-env", _listed(flags.api_key_env)
+    yield "--model-name", _listed(flags.served_name)
+    yield "--header", flags.headers
+    yield "--query", flags.query
+    yield "--ca-cert", flags.ca_cert
+    yield "--client-cert", flags.client_cert
+    yield "--client-key", flags.client_key
 
 
 def _listed(text: str | None) -> list[str]:
