@@ -28,6 +28,7 @@ from harness.verdicts.sequential import LookResult
 from harness.workload.traces import Trace
 
 _MOST_AGAIN = 2  # times that a cell is measured again
+_LONGEST_AGAIN_S = 1_800.0  # a soak of hours is its user's to begin again
 
 
 @dataclass
@@ -205,13 +206,15 @@ class Stored:
 def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:
     """Moves the files of a spoiled cell, warns, and returns why it is to be measured again.
 
-    None: the cell stays, because the engine is at fault, a role was given to the wrong engine, or it was
-    measured again `_MOST_AGAIN` times.
+    None: the cell stays, because the engine is at fault, a role was given to the wrong engine, it took longer
+    than `_LONGEST_AGAIN_S`, or it was measured again `_MOST_AGAIN` times.
     """
     name, reason = cell.cell, blame(cell.validity)
     if reason is None or reason[0] not in ("client", "machine"):
         return None
     if reason[1] == IssueCode.DOES_NOT_ADD_UP and cell.roles and any(map(counts_fewer, cell.conservation)):
+        return None
+    if cell.sample is not None and cell.sample.seconds > _LONGEST_AGAIN_S:
         return None
     if folder.times_set_aside(name, whole=True) >= _MOST_AGAIN:
         return None

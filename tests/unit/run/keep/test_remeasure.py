@@ -68,5 +68,14 @@ def test_engines_of_the_wrong_role_count_too_few_however_often_they_are_asked(fo
     assert (set_aside(folder, Warnings(), made) is None) == stays
 
 
+@pytest.mark.parametrize(("seconds", "stays"), [(1_800.0, False), (1_801.0, True)])
+def test_a_cell_of_more_than_half_an_hour_is_the_users_to_measure_again(folder, seconds, stays):
+    made = changed(measured(folder, "client-busy"), sample={"seconds": seconds})
+    warnings = Warnings()
+    assert (set_aside(folder, warnings, made) is None) == stays
+    assert len(warnings.found) == (not stays)
+    assert folder.cells() == [made.cell] * stays
+
+
 def test_a_valid_cell_stays(folder):
     assert set_aside(folder, Warnings(), cell("vllm")) is None
