@@ -1,4 +1,4 @@
-"""One line of history/runs.jsonl: one backend at one load of one run."""
+"""One line of history/runs.jsonl: one backend at one load of one run, or the capacity that a run found."""
 
 from typing import Annotated
 
@@ -20,9 +20,9 @@ class HistoryFigure(Record, frozen=True, kw_only=True):
 
     interval: Annotated[
         tuple[float | None, float, float | None],
-        doc("Low, estimate, high, in the metric's unit; no bounds after one repeat."),
+        doc("Low, estimate, high, in the metric's unit; no bounds after one repeat, or not known."),
     ]
-    runs: Annotated[int, doc("Repeats that have a figure of the metric.")]
+    runs: Annotated[int, doc("Repeats that have a figure of the metric; starts of a capacity search.")]
 
 
 class HistoryEntry(Record, frozen=True, kw_only=True):
@@ -35,9 +35,14 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     harness: Annotated[str | UnsetType | None, doc("Git revision of bench; null: not known.")] = UNSET
     simulated: Annotated[bool | UnsetType, doc("Whether any cell is of a scripted server.")] = UNSET
     label: Annotated[str, doc("Backend as the run names it.")]
-    load: Annotated[LoadPoint, doc("Load point of the figures.")]
+    load: Annotated[LoadPoint | None, doc("Load point of the figures; null: of a capacity search.")]
+    searched: Annotated[
+        tuple[int | float, int | float] | UnsetType,
+        doc("Lowest and highest load of a capacity search; missing: none was made."),
+    ] = UNSET
     workload_sha256: Annotated[
-        str | None, doc("SHA-256 of the first repeat's requests, before the engine's dialect.")
+        str | None,
+        doc("SHA-256 of the first requests, before the engine's dialect: first repeat, or first probe."),
     ]
     prompt_tokens_mean: Annotated[
         float | UnsetType, doc("Mean tokens per prompt of requests without a hash; missing: not known.")
@@ -56,9 +61,15 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     failed: Annotated[int | UnsetType, doc("Requests that failed, of INVALID cells as well.")] = UNSET
     ended: Annotated[int | UnsetType, doc("Requests that ended in an answer or a failure.")] = UNSET
     metrics: Annotated[
-        dict[str, HistoryFigure], doc("Figures by metric: those that get verdicts, and the p99 of E2E.")
+        dict[str, HistoryFigure],
+        doc("Figures by metric: those that get verdicts, and the p99 of E2E; of a search its capacity."),
     ]
 
     @property
-    def place(self) -> tuple[str, LoadPoint]:
+    def place(self) -> tuple[str, LoadPoint | None]:
         return self.label, self.load
+
+    @property
+    def where(self) -> str:
+        """`vllm c8`; `vllm` where the figure is a load itself."""
+        return f"{self.label} {self.load.label}" if self.load else self.label

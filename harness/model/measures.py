@@ -1,10 +1,10 @@
-"""Names and units for values of summary.json: a metric, a statistic of it, a class of requests."""
+"""Names and units for figures: a metric of a cell, its statistic or class of requests, and a capacity."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harness.model.metric import Charts, Metric
-from harness.model.metric_table import METRICS, of_class
+from harness.model.metric_table import CAPACITIES, METRICS, of_class
 from harness.model.numbers import short, with_unit
 
 
@@ -81,7 +81,7 @@ def measure(path: str) -> Measure:
     """The measure at a path in a cell. A path that names no metric becomes the name of one."""
     classes, metric = of_class(path)
     whole, _, statistic = metric.partition(".")
-    known = METRICS.get(whole)
+    known = METRICS.get(whole) or CAPACITIES.get(whole)
     if known is None:
         return Measure(Metric(name=path, short=path, title=path, about="", family="rate"))
     return Measure(known, statistic, classes)

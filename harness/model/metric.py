@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Meta
 
-from harness.model.numbers import number, percent_figure
+from harness.model.numbers import as_given, number, percent_figure
 from harness.model.record import Record
 
 Better = Literal["lower", "higher"]
@@ -59,6 +59,7 @@ class Metric(Record, frozen=True, kw_only=True):
     name: str = ""  # its key in summary.json, set by the registry
     own_unit: str = ""  # of a rate or a price, and of a latency that is not in ms
     compared: bool = True  # whether a verdict can be about it
+    whole: bool = False  # a count: 8, not 8.00
     per_request: bool = True  # exactly one value for each request, so that [slo] can limit it
     of_stamps: bool = True  # of a latency: the stamps of a request say it; else a family of its own does
     distorted_by: tuple[Distortion, ...] = ()
@@ -81,6 +82,8 @@ class Metric(Record, frozen=True, kw_only=True):
 
     def figure(self, value: float) -> str:
         """A value of it as people read it, without its unit."""
+        if self.whole:
+            return as_given(value)
         return percent_figure(value) if self.family == "share" else number(value)
 
     @property

@@ -20,6 +20,25 @@ def _declared() -> Iterator[tuple[str, Metric]]:
 
 METRICS: Mapping[str, Metric] = MappingProxyType(dict(_declared()))
 
+# What a capacity search finds, by the name in a history: figures of all its probes, and of no cell.
+CAPACITIES: Mapping[str, Metric] = MappingProxyType(
+    {
+        name: Metric(
+            name=name,
+            short="capacity",
+            title="Capacity",
+            about="Highest load that keeps the limits, as a search found it.",
+            family="rate",
+            own_unit=unit,
+            whole=whole,
+        )
+        for name, unit, whole in (
+            ("capacity_requests_per_s", "requests/s", False),
+            ("capacity_in_flight", "in flight", True),
+        )
+    }
+)
+
 # By the dotted path of a value in a cell, such as `ttft_ms.p50`: what a verdict can be about.
 VERDICT_METRICS: Mapping[str, Better] = MappingProxyType(
     {path: metric.better for metric in METRICS.values() if metric.better for path in metric.paths}

@@ -4,9 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from harness.errors import SpecError
 from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
+from harness.model.numbers import counted
 from harness.nightly.suite import Entry
 from harness.spec.backend_refs import parse_backend_list
 from harness.verdicts.gate import fail_more, failed_of
+from harness.verdicts.history_lines import capacity_metric, why_no_capacity
 from harness.verdicts.missing import Missing, invalid_words, is_nothing
 from harness.verdicts.run_values import series
 
@@ -36,20 +38,44 @@ def missing(
     earlier = [
         earlier_entry
         for earlier_entry in history
-        if earlier_entry.scenario == name and of_entry(earlier_entry.label)
+        if earlier_entry.scenario == name
+        and of_entry(earlier_entry.label)
+        and (earlier_entry.load is None) == entry.find_capacity
     ]
     if summary is None or manifest is None:
         for label in dict.fromkeys(earlier_entry.label for earlier_entry in earlier):
             yield Missing(label, None, None, why)
         return
+    if entry.find_capacity:
+        yield from _capacities(earlier, summary, manifest.repeats)
+        return
     points = {earlier_entry.load for earlier_entry in earlier} if entry.files else _asked(manifest.scenario)
     places: dict[tuple[str, LoadPoint], list[HistoryEntry]] = {}
     for earlier_entry in earlier:
-        if earlier_entry.load in points:
-            places.setdefault(earlier_entry.place, []).append(earlier_entry)
+        if earlier_entry.load is not None and earlier_entry.load in points:
+            places.setdefault((earlier_entry.label, earlier_entry.load), []).append(earlier_entry)
     level = LEVEL / max(len(places), 1)
     for (label, load), before in places.items():
         yield from _place((label, load), before, summary, _runs(entry, manifest, before), level)
+
+
+def _capacities(earlier: Sequence[HistoryEntry], summary: Summary, asked: int) -> Iterator[Missing]:
+    """What is missing of the capacities that were known before. `asked`: starts that the suite asks for.
+
+    A search of a rate lacks nothing of earlier ones of requests in flight.
+    """
+    tonight = {found.label: found for found in summary.capacity or ()}
+    for label, metric in dict.fromkeys(
+        (entry.label, metric) for entry in earlier for metric in entry.metrics
+    ):
+        found = tonight.get(label)
+        if found is None:
+            yield Missing(label, None, metric, "not measured")
+        elif capacity_metric(found) == metric:
+            if why := why_no_capacity(summary, found):
+                yield Missing(label, None, metric, why)
+            elif found.searches < asked:
+                yield Missing(label, None, metric, f"{found.searches} of {counted(asked, 'search')}")
 
 
 def _labels(entry: Entry) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
 from harness.report.findings.against import place_words
@@ -26,7 +27,7 @@ def drawn(night: Night) -> str:
         f"{step.entry.title}: {step.state}{f', {why}' if (why := _why(step)) else ''}" for step in night.steps
     ]
     summaries = (step.folder.read_summary() for step in night.steps if step.folder is not None)
-    primary = {summary.verdict_rules.primary for summary in summaries}
+    primary = {*CAPACITIES, *(summary.verdict_rules.primary for summary in summaries)}
     return page_of_courses(
         f"Nightly: {about.name}", [about.purpose, verdict(night)], lines, night.courses, primary
     )

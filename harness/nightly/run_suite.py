@@ -22,7 +22,8 @@ from harness.nightly.suite import Entry, Suite
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, Series, drifts, entries, not_kept, same_course, series
+from harness.verdicts.history import Drift, Series, drifts, same_course, series
+from harness.verdicts.history_lines import entries, not_kept
 from harness.verdicts.missing import Missing
 
 State = Literal["measured", "failed", "out of time", "left out"]
@@ -277,7 +278,7 @@ def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None
             summary = folder.read_summary()
             for entry in entries(folder.read_manifest(), summary):
                 if any(same_course(entry, other) for other in counted):
-                    name = plain(f"{entry.label} {entry.load.label} of {entry.run}")
+                    name = plain(f"{entry.where} of {entry.run}")
                     note(f"  {name} is not in the history: an earlier run of this night is")
                 else:
                     counted.append(entry)

@@ -42,6 +42,8 @@ class Entry:
     input_tokens: int | None = None
     output_tokens: int | None = None
     repeats: int | None = None
+    find_capacity: bool = False
+    probe_seconds: float | None = None
     sample_hz: float | None = None
     set: tuple[str, ...] = ()
     engine_set: tuple[str, ...] = ()
@@ -66,7 +68,8 @@ class Entry:
 
     @property
     def title(self) -> str:
-        return f"{self.scenario or 'files'}: {', '.join(self.backends)}"
+        kind = "capacity of " if self.find_capacity else ""
+        return f"{self.scenario or 'files'}: {kind}{', '.join(self.backends)}"
 
     def flags(self) -> list[str]:
         return ["--scenario", self.scenario, "--backends", ",".join(self.backends), *self._others()]
@@ -75,9 +78,11 @@ class Entry:
         for field in fields(self):
             value = getattr(self, field.name)
             flag = f"--{field.name.replace('_', '-')}"
-            if field.name in ("scenario", "backends", "files") or value is None or value == ():
+            if field.name in ("scenario", "backends", "files") or value in (None, (), False):
                 continue
-            if field.name in ("set", "engine_set"):
+            if value is True:
+                yield flag
+            elif field.name in ("set", "engine_set"):
                 for item in value:
                     yield from (flag, item)
             elif isinstance(value, tuple):

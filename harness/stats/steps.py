@@ -32,8 +32,8 @@ class Level:
     mean: float
 
 
-def levels(values: Floats, *, least: int = 3) -> list[Level]:
-    """Levels of a series in order.
+def levels(values: Floats, *, least: int = 3, rounded_to: float = 0.0) -> list[Level]:
+    """Levels of a series in order. `rounded_to`: the step of values that are rounded, 0 if they are not.
 
     Each side of a change has `least` values or more, and most of its values, on its own side of the middle
     between both means. One odd value is no change, however far it lies and however long the series is, and
@@ -41,7 +41,7 @@ def levels(values: Floats, *, least: int = 3) -> list[Level]:
     """
     usual = _usual(values, least)
     kept = values[usual]
-    bounds = [0, *_splits(kept, 0, least), len(kept)]
+    bounds = [0, *_splits(kept, 0, least, rounded_to), len(kept)]
     while (unfounded := _unfounded(kept, bounds, least)) is not None:
         bounds.remove(unfounded)
     # An odd value next to a change is the first of the new level: that of an upgrade, rather than the last.
@@ -71,23 +71,25 @@ def _usual(values: Floats, least: int) -> NDArray[np.intp]:
     return np.flatnonzero(near) if near.mean() >= 1 - MOST_ODD else all_places
 
 
-def _splits(values: Floats, offset: int, least: int) -> list[int]:
-    found = _split(values, least) or _stretch(values, least)
+def _splits(values: Floats, offset: int, least: int, rounded_to: float) -> list[int]:
+    found = _split(values, least, rounded_to) or _stretch(values, least, rounded_to)
     bounds = [0, *found, len(values)] if found else []
-    inner = (_splits(values[start:stop], offset + start, least) for start, stop in pairwise(bounds))
+    inner = (
+        _splits(values[start:stop], offset + start, least, rounded_to) for start, stop in pairwise(bounds)
+    )
     return sorted([*(offset + split for split in found), *chain.from_iterable(inner)])
 
 
-def _split(values: Floats, least: int) -> list[int]:
+def _split(values: Floats, least: int, rounded_to: float) -> list[int]:
     """The place before and after which the values differ most, or nothing."""
     looked_at = range(least, len(values) - least + 1)
     candidates = [split for split in looked_at if min(_on_own_side(values, split)) >= least]
     # By t, not by p: in a long series p is 0 at several splits next to the true one.
-    best = max(candidates, key=lambda split: _t_value(values, split), default=0)
-    return [best] if best and _is_sure(values, best, ALPHA / len(looked_at)) else []
+    best = max(candidates, key=lambda split: _t_value(values, split, rounded_to), default=0)
+    return [best] if best and _is_sure(values, best, rounded_to, ALPHA / len(looked_at)) else []
 
 
-def _stretch(values: Floats, least: int) -> list[int]:
+def _stretch(values: Floats, least: int, rounded_to: float) -> list[int]:
     """Both ends of the stretch that differs most from all around it, or nothing.
 
     Where a level comes back after another, either side of a single split can hold as much of both.
@@ -106,12 +108,13 @@ def _stretch(values: Floats, least: int) -> list[int]:
     for _squares, start, length in sorted(stretches, reverse=True):
         turned = np.roll(values, -start)  # what lies before the stretch goes behind it
         if min(_on_own_side(turned, length)) >= least:
-            return [start, start + length] if _is_sure(turned, length, STRETCH_ALPHA / looked_at) else []
+            sure = _is_sure(turned, length, rounded_to, STRETCH_ALPHA / looked_at)
+            return [start, start + length] if sure else []
     return []
 
 
-def _is_sure(values: Floats, split: int, alpha: float) -> bool:
-    return 2 * t_cdf(-_t_value(values, split), len(values) - 2) < alpha
+def _is_sure(values: Floats, split: int, rounded_to: float, alpha: float) -> bool:
+    return 2 * t_cdf(-_t_value(values, split, rounded_to), len(values) - 2) < alpha
 
 
 def _unfounded(values: Floats, bounds: list[int], least: int) -> int | None:
@@ -138,11 +141,15 @@ def _on_own_side(values: Floats, split: int) -> tuple[int, int]:
     return int((sign * (first - middle) < 0).sum()), int((sign * (second - middle) > 0).sum())
 
 
-def _t_value(values: Floats, split: int) -> float:
-    """t without its sign, with the spread of both sides pooled: three values alone have little."""
+def _t_value(values: Floats, split: int, rounded_to: float) -> float:
+    """t without its sign, with the spread of both sides pooled: three values alone have little.
+
+    Equal values that were rounded have the spread of what is rounded to them, that of a uniform distribution.
+    """
     first, second = values[:split], values[split:]
     before, after = first.mean(), second.mean()
-    squares = float(((first - before) ** 2).sum() + ((second - after) ** 2).sum())
+    measured = float(((first - before) ** 2).sum() + ((second - after) ** 2).sum())
+    squares = max(measured, len(values) * rounded_to**2 / 12)
     error = (squares / (len(values) - 2) * (1 / len(first) + 1 / len(second))) ** 0.5
     away = abs(float(after - before))
     if away == 0:

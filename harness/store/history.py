@@ -29,7 +29,7 @@ def read_history(path: Path) -> list[HistoryEntry]:
         return []
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
         raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
-    found: dict[tuple[str, str, LoadPoint], HistoryEntry] = {}
+    found: dict[tuple[str, str, LoadPoint | None], HistoryEntry] = {}
     for number, line in enumerate(lines, 1):
         if line.strip():
             entry = _entry(line, f"{path}:{number}")

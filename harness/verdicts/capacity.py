@@ -148,20 +148,30 @@ def _saturated(
 
 def words(capacity: Capacity) -> str:
     """`vllm: 20 requests/s keep the limits (95% interval 19.4 to 21.1; 12 probes in 3 searches)`."""
-    unit = "requests/s" if capacity.kind == "rate" else "in flight"
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
-    known = capacity.kept_by_search is not None
-    answer = _answer_words(capacity, unit) if known else _answer_of_before(capacity, unit)
-    spoiled = ", ".join(_spoiled(capacity))
-    higher = f"; may be higher: the client or the machine spoiled probes at {spoiled}" if spoiled else ""
-    return f"{capacity.label}: {answer}{saturated}{higher}"
+    higher = f"; {why}" if (why := _why_higher(capacity)) else ""
+    return f"{capacity.label}: {_answer_words(capacity)}{saturated}{higher}"
+
+
+def why_unknown(capacity: Capacity) -> str:
+    """Reason why there is no figure to be followed over runs; "" where the server alone decided.
+
+    A load that nobody could try harder, `at least 64 requests/s`, is a figure.
+    """
+    _, value, _ = capacity.interval
+    return _answer_words(capacity) if value is None else _why_higher(capacity)
 
 
 def may_be_higher(capacity: Capacity) -> bool:
     """Whether no load is known to be too much for the server itself."""
     _, _, high = capacity.interval
     return high is None or any(_spoiled(capacity))
+
+
+def _why_higher(capacity: Capacity) -> str:
+    spoiled = ", ".join(_spoiled(capacity))
+    return f"may be higher: the client or the machine spoiled probes at {spoiled}" if spoiled else ""
 
 
 def _spoiled(capacity: Capacity) -> Iterator[str]:
@@ -194,8 +204,12 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
     return f"Within {within}, {serves} every {USER_EVERY_S} s."
 
 
-def _answer_words(capacity: Capacity, unit: str) -> str:
+def _answer_words(capacity: Capacity) -> str:
+    unit = "requests/s" if capacity.kind == "rate" else "in flight"
     low, value, high = capacity.interval
+    if capacity.kept_by_search is None:  # of an earlier version, without long probes: it only brackets it
+        ends = ("?" if end is None else as_given(end) for end in (low, high))
+        return f"between {' and '.join(ends)} {unit}, not confirmed by long probes: measure it again"
     probes = sum(tried.runs for tried in capacity.tested)
     effort = f"{counted(probes, 'probe')} in {counted(capacity.searches, 'search')}"
     if value is not None and high is not None:
@@ -221,9 +235,3 @@ def _answer_words(capacity: Capacity, unit: str) -> str:
 def _span(low: float | None, high: float) -> str:
     ends = f"up to {as_given(high)}" if low is None else f"{as_given(low)} to {as_given(high)}"
     return f"{100 * INTERVAL:g}% interval {ends}"
-
-
-def _answer_of_before(capacity: Capacity, unit: str) -> str:
-    """The answer of a summary from before long probes, which only brackets the capacity."""
-    low, _, high = ("?" if end is None else as_given(end) for end in capacity.interval)
-    return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

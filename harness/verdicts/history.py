@@ -1,4 +1,4 @@
-"""Follows figures over many runs: entries to append, series of them, and changes of their level."""
+"""Follows figures over many runs: series of them, and changes of their level."""
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -8,161 +8,25 @@ from operator import attrgetter
 
 import numpy as np
 
-from harness.conditions import TABLE, settings
 from harness.conditions.measured import MATTERS
-from harness.model import (
-    UNSET,
-    CellResult,
-    HistoryEntry,
-    HistoryFigure,
-    HistoryHost,
-    HostFacts,
-    LoadPoint,
-    Manifest,
-    Summary,
-    UnsetType,
-    as_json,
-    better_of,
-    known,
-)
-from harness.model.metric_table import root_of
+from harness.model import HistoryEntry, LoadPoint, as_json, better_of, known
+from harness.model.metric import Better
+from harness.model.metric_table import CAPACITIES, root_of
 from harness.stats.steps import Level, levels
-from harness.verdicts.gate import TAIL, failed_of
+from harness.verdicts.history_lines import ASKED
 from harness.verdicts.rules import SESSION_FLOOR
 
-TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
 _ROUNDING = 1e-9  # of a share, by its logarithms
-# The engine, which the user's own name of a server does not tell, and what is asked of it. The others of
-# these have a key of their own in a line.
-_ASKED = {
-    key.code: key
-    for key in TABLE
-    if key.code == "backend"
-    or (
-        key.area == "work"
-        and key.itself == "refuses"
-        and key.code not in ("workload", "simulated", "scenario", "thinking")
-    )
-}
-
-Key = tuple[str, LoadPoint]  # a backend and a load
-
-
-def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
-    """Lines of the history for a run, one per backend and load: the metrics of its verdicts, and the tail.
-
-    What `not_kept` names has none.
-    """
-    return [
-        _entry(manifest, summary, key, work, metrics)
-        for key, metrics in _figures(summary).items()
-        if (work := _requests(summary, key)) is not None
-    ]
-
-
-def not_kept(summary: Summary) -> list[str]:
-    """A sentence for each backend and load without a valid figure, or whose requests are not known.
-
-    Every repeat has requests of its own, and the first ones say whether nights had the same.
-    """
-    figures = _figures(summary)
-    if not summary.cells:
-        return [f"{summary.run} is not in the history: no cell of it was measured"]
-    return [
-        f"{label} {load.label} of {summary.run} is not in the history: {why}"
-        for label, load in dict.fromkeys((cell.label, cell.point) for cell in summary.cells if not cell.probe)
-        if (why := _why_not(summary, (label, load), figures))
-    ]
-
-
-def _why_not(summary: Summary, key: Key, figures: Container[Key]) -> str:
-    if key not in figures:
-        return "it has no valid figure"
-    if _requests(summary, key) is None:
-        return "without its first repeat, its requests are not known to be those of other runs"
-    return ""
-
-
-def _figures(summary: Summary) -> dict[Key, dict[str, HistoryFigure]]:
-    figures: dict[Key, dict[str, HistoryFigure]] = {}
-    for estimate in summary.estimates:
-        if estimate.metric in (*summary.verdict_rules.metrics, TAIL_METRIC):
-            here = figures.setdefault((estimate.label, estimate.load), {})
-            here[estimate.metric] = HistoryFigure(interval=estimate.interval, runs=estimate.runs)
-    return figures
-
-
-def _requests(summary: Summary, key: Key) -> str | None:
-    """Hash of the first repeat's requests, or that of another backend that had the same in other repeats.
-
-    A capacity search tries a load in any repeat, so its first one there counts.
-    """
-    by_label: dict[str, dict[int, str]] = {}
-    for cell in summary.cells:
-        if cell.point == key[1]:
-            hashes = by_label.setdefault(cell.label, {})
-            hashes.setdefault(0 if cell.probe else cell.repeat, cell.workload_sha256)
-    own = by_label[key[0]]
-    alike = (hashes for hashes in by_label.values() if hashes.items() & own.items())
-    return next((hashes[0] for hashes in (own, *alike) if 0 in hashes), None)
-
-
-def _entry(
-    manifest: Manifest, summary: Summary, key: Key, work: str, metrics: dict[str, HistoryFigure]
-) -> HistoryEntry:
-    cells = [cell for cell in summary.cells if (cell.label, cell.point) == key]
-    host = manifest.host or HostFacts()
-    failed, ended = failed_of(cells)
-    prompts = [tokens.mean for cell in cells if (tokens := cell.conditions.prompt_tokens)]
-    answers = [cell.conditions.output_tokens_mean for cell in cells]
-    return HistoryEntry(
-        run=summary.run,
-        created_utc=manifest.created_utc,
-        scenario=summary.scenario,
-        host=HistoryHost(
-            cpu=host.cpu, cpu_features=host.cpu_features, cpus_usable=host.cpus_usable, gpus=host.gpus
-        ),
-        harness=manifest.git.revision if manifest.git else None,
-        simulated=summary.simulated,
-        label=key[0],
-        load=key[1],
-        workload_sha256=work,
-        prompt_tokens_mean=UNSET if work else _mean(prompts),
-        output_tokens_mean=UNSET if work else _mean(answers),
-        engine_version=", ".join(dict.fromkeys(filter(None, (cell.engine_version for cell in cells))))
-        or None,
-        conditions=dict(_conditions(manifest, cells)),
-        invalid=sum(cell.invalid for cell in cells),
-        failed=failed,
-        ended=ended,
-        metrics=metrics,
-    )
-
-
-def _mean(values: Iterable[float | None]) -> float | UnsetType:
-    there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there else UNSET
-
-
-def _conditions(manifest: Manifest, cells: Sequence[CellResult]) -> Iterator[tuple[str, str]]:
-    """A variant that the user's own name of a server hides goes with its engine."""
-    stated, variant = settings(manifest, cells[0].label).known, f"@{cells[0].variant}"
-    hidden = variant if cells[0].variant and variant not in cells[0].label else ""
-    for code, key in _ASKED.items():
-        of_cells = (key.cell(cell) for cell in cells if key.cell is not None)
-        value = stated.get(code) or next((value for value in of_cells if value is not None), None)
-        if value is not None:
-            yield code, f"{value}{hidden}" if code == "backend" else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One metric of one backend at one load, over runs in order of time."""
+    """One metric of one backend at one load, over runs in order of time. A capacity has no `load`."""
 
     scenario: str
     label: str
-    load: LoadPoint
+    load: LoadPoint | None
     metric: str
     entries: tuple[HistoryEntry, ...]
 
@@ -179,7 +43,7 @@ class Series:
         have.
         """
         asked = (_asked(entry, self.metric) for entry in self.entries)
-        return {_ASKED[code].title: value for conditions in asked for code, value in conditions.items()}
+        return {ASKED[code].title: value for conditions in asked for code, value in conditions.items()}
 
     @property
     def simulated(self) -> bool:
@@ -249,7 +113,7 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
     by_figure: dict[tuple[object, ...], list[_Course]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
         for metric, figure in entry.metrics.items():
-            if better_of(metric) and figure.interval[1] > 0:
+            if _better(metric) and figure.interval[1] > 0:
                 key = (metric, *_work(entry))
                 _join(by_figure.setdefault(key, []), entry, _asked(entry, metric))
     return [
@@ -267,7 +131,7 @@ def same_course(first: HistoryEntry, second: HistoryEntry) -> bool:
 
 def _work(entry: HistoryEntry) -> tuple[object, ...]:
     simulated = bool(known(entry.simulated))
-    return (entry.scenario, *entry.place, entry.host, entry.workload_sha256, simulated)
+    return (entry.scenario, *entry.place, entry.searched, entry.host, entry.workload_sha256, simulated)
 
 
 _Course = tuple[dict[str, str], list[HistoryEntry]]  # conditions that are known of any of the entries
@@ -298,11 +162,15 @@ def _is_as_long(entry: HistoryEntry, others: Iterable[HistoryEntry]) -> bool:
 
 
 def _asked(entry: HistoryEntry, metric: str) -> dict[str, str]:
-    """Engine, and conditions of the load that the metric depends on, by code."""
+    """Engine, and conditions of the load that the metric depends on, by code.
+
+    A capacity depends on what goodput does: both count requests within the limits.
+    """
+    root = "goodput_requests_per_s" if metric in CAPACITIES else root_of(metric)
     return {
         code: value
         for code, value in (known(entry.conditions) or {}).items()
-        if (key := _ASKED.get(code)) and (not key.metrics or root_of(metric) in key.metrics)
+        if (key := ASKED.get(code)) and (not key.metrics or root in key.metrics)
     }
 
 
@@ -333,12 +201,22 @@ def changes(series: Series) -> list[Change]:
 
 
 def _levels(series: Series) -> list[Level]:
-    """Levels of the logarithm of the values, with the sign that makes more worse."""
-    return levels(np.log(np.array(series.values)) * _sign(series), least=LEAST_NIGHTS)
+    """Levels of the logarithm of the values, with the sign that makes more worse.
+
+    Requests in flight are whole numbers, and several nights that find the same one are not as sure of it as
+    their equality suggests.
+    """
+    values = np.array(series.values)
+    step = 1 / float(np.median(values)) if series.metric == "capacity_in_flight" else 0.0
+    return levels(np.log(values) * _sign(series), least=LEAST_NIGHTS, rounded_to=step)
 
 
 def _sign(series: Series) -> int:
-    return 1 if better_of(series.metric) == "lower" else -1
+    return 1 if _better(series.metric) == "lower" else -1
+
+
+def _better(metric: str) -> Better | None:
+    return CAPACITIES[metric].better if metric in CAPACITIES else better_of(metric)
 
 
 def _share(series: Series, ratio: float) -> float:

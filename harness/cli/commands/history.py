@@ -69,7 +69,7 @@ def _add_runs(arguments: argparse.Namespace, path: Path) -> set[str]:
     from harness.store.history import append_history
     from harness.summary import summarise_folder
     from harness.validity.notices import left_out
-    from harness.verdicts.history import entries, not_kept
+    from harness.verdicts.history_lines import entries, not_kept
 
     added, new = set(), []
     try:

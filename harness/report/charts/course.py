@@ -22,7 +22,7 @@ def course(series: Series) -> Chart | None:
     shown = measure(series.metric)
     points = tuple(_point(series, position, shown) for position in range(len(series.entries)))
     y = _around(shown.title, [end for point in points for end in point.ys])
-    levels = stretches(series)
+    levels, load = stretches(series), series.load
     flat = (
         Line(
             "level",
@@ -37,16 +37,16 @@ def course(series: Series) -> Chart | None:
         for level in levels[1:]
     )
     return Chart(
-        name=f"course-{plain(series.label)}-{series.load.label}-{series.metric}",
+        name="-".join(("course", plain(series.label), *([load.label] if load else ()), series.metric)),
         family="course",
         option=shown.name,
-        title=f"{plain(series.label, 40)}, {shown.name}, {point_words(series.load)}",
+        title=", ".join((plain(series.label, 40), shown.name, *([point_words(load)] if load else ()))),
         description=_description(series, shown),
         x=_runs(series),
         y=y,
         lines=(Line(series.label, 0, points), *flat, *steps),
         reading="x",
-        drawn="geometric mean of a run's repeats with its 95% interval"
+        drawn=f"{'geometric mean of its repeats' if load else 'answer of its search'} with its 95% interval"
         if any(point.low is not None for point in points)
         else "",
     )
@@ -54,7 +54,7 @@ def course(series: Series) -> Chart | None:
 
 def change_words(change: Change) -> str:
     """`vllm c4 TTFT p50: 12% worse since …`."""
-    name = f"{change.series.label} {change.series.load.label} {measure(change.series.metric).name}"
+    name = f"{change.since.where} {measure(change.series.metric).name}"
     return plain(f"{name}: {step_words(change)}")
 
 

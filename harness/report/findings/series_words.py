@@ -5,7 +5,7 @@ from itertools import compress
 
 from harness.model import HistoryEntry, known
 from harness.model.measures import measure
-from harness.model.numbers import counted, short
+from harness.model.numbers import as_given, counted, short
 from harness.report.wording import listing, plain, version_words
 from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
@@ -48,6 +48,7 @@ def _facts(series: Series, known: Sequence[Set[str]], titles: Iterable[str]) -> 
         "no GPU" if host.gpus is None else listing(host.gpus),
         _instructions(_features(series), known),
         _requests(series.entries[0]),
+        _searched(series.entries[0]),
         *(f"{title} {asked.get(title, 'not given')}" for title in titles),
     ]
 
@@ -59,6 +60,11 @@ def _requests(entry: HistoryEntry) -> str:
     lengths = {"prompt": known(entry.prompt_tokens_mean), "answer": known(entry.output_tokens_mean)}
     words = [f"{short(mean)} tokens per {what}" for what, mean in lengths.items() if mean is not None]
     return listing(words) or "requests not known"
+
+
+def _searched(entry: HistoryEntry) -> str:
+    ends = known(entry.searched)
+    return f"searched from {as_given(ends[0])} to {as_given(ends[1])}" if ends else ""
 
 
 def _instructions(features: Sequence[str] | None, known: Sequence[Set[str]]) -> str:
@@ -77,7 +83,7 @@ def _features(series: Series) -> Sequence[str] | None:
 
 def _short_name(series: Series) -> str:
     made_up = "SIMULATED " if series.simulated else ""
-    name = f"{series.scenario} {series.label} {series.load.label} {measure(series.metric).name}"
+    name = f"{series.scenario} {series.entries[0].where} {measure(series.metric).name}"
     return plain(f"{made_up}{name}")
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
+from operator import itemgetter
 
 from msgspec.structs import replace as changed
 
 from harness.model import ComparedFigure, ComparedPair, LoadPoint, RunComparison, Summary
 from harness.model.measures import measure
+from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
@@ -28,7 +30,8 @@ from harness.report.tables.changes import by_load, change_table, changes
 from harness.report.view import groups
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
-from harness.verdicts.history import Series, entries, not_kept, series
+from harness.verdicts.history import Series, series
+from harness.verdicts.history_lines import entries, not_kept
 
 
 def page(runs: Sequence[Run], document: RunComparison) -> str:
@@ -41,7 +44,7 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     content = tag(
         "main",
         _answer(source, runs, found, document, history),
-        courses(history, {found.whole.verdict_rules.primary}),
+        courses(history, {*CAPACITIES, found.whole.verdict_rules.primary}),
         figures.legend(source, source.labels),
         figures.charts(source),
         _more(runs, found, document),
@@ -108,8 +111,8 @@ def _answer(
 def _course(found: Several, history: Sequence[Series]) -> Chart | None:
     """The course of the metric that decides, at the highest load of the first backend."""
     wanted = [entry for entry in history if entry.metric == found.whole.verdict_rules.primary]
-    most = max(wanted, key=lambda entry: (entry.label == wanted[0].label, entry.load), default=None)
-    return course(most) if most else None
+    first = [(entry.load, entry) for entry in wanted if entry.load and entry.label == wanted[0].label]
+    return course(max(first, key=itemgetter(0))[1]) if first else None
 
 
 def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:

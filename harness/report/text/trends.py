@@ -1,6 +1,6 @@
 """A history of runs as text: a line per figure with its last values, and what has become slower."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.model.lines import wrap
 from harness.model.measures import measure
@@ -12,6 +12,7 @@ from harness.verdicts.history import Drift, Series
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
 EXPLAINED = "Each value is the geometric mean of a run's repeats; a run's own tables have their median."
+SEARCHED = "A capacity is the answer of a run's search."
 LEAST_SPAN = 0.1  # of the highest value: noise of a per cent would look like a step
 
 
@@ -20,7 +21,7 @@ def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | N
     texts = names(series)
     longest = max(map(len, texts), default=0)
     lines = [*(_line(name.ljust(longest), figure) for name, figure in zip(texts, series, strict=True)), ""]
-    lines += [EXPLAINED] if series else []
+    lines += _explained(series)
     lines += conclusion(series, drifts)
     if columns is not None:
         lines = [part for line in lines for part in wrap(line, columns, subsequent_indent="  ") or [""]]
@@ -34,8 +35,15 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
     )
     rows = map(markdown_row, cells)
     lines = [f"**{markdown_escaped(line)}**\n" for line in conclusion(series, drifts)]  # paragraphs
-    lines += [f"{EXPLAINED}\n"] if series else []
+    lines += [f"{text}\n" for text in _explained(series)]
     return "\n".join([*lines, "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
+
+
+def _explained(series: Sequence[Series]) -> Iterator[str]:
+    if any(figure.load for figure in series):
+        yield EXPLAINED
+    if not all(figure.load for figure in series):
+        yield SEARCHED
 
 
 def _line(name: str, figure: Series) -> str:

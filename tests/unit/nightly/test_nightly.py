@@ -26,7 +26,8 @@ from harness.spec.files import names
 from harness.spec.scenario import load_scenario
 from harness.store import RunFolder
 from harness.store.history import history_path, read_history
-from harness.verdicts.history import drifts, entries, series
+from harness.verdicts.history import drifts, series
+from harness.verdicts.history_lines import entries
 from harness.verdicts.missing import Missing
 from tests.factories import documents, foreign, summaries
 from tests.factories.runs import TWO, Shape, copy_of, make_run
@@ -64,6 +65,19 @@ def test_each_key_is_a_flag_of_bench_run(tmp_path):
         "--scenario shared-prefix --backends vllm,llamacpp@no-prefix-cache --concurrency 1,8 --rate 0.5 "
         "--requests 40 --duration 30 --repeats 3 --set prompts.groups=2 --engine-set max_sequences=4"
     )
+
+
+def test_a_run_can_ask_for_the_capacity(tmp_path):
+    text = WHOLE.replace("concurrency = [1, 8]\n", "").replace("[0.5]", "[1, 64]")
+    search = "find_capacity = true\nprobe_seconds = 20\n"
+    (entry,) = load_suite(written(tmp_path, text.replace("engine_set", f"{search}engine_set"))).run
+    assert "--rate 1,64 --requests 40 " in " ".join(entry.flags())
+    assert "--repeats 3 --find-capacity --probe-seconds 20 --set " in " ".join(entry.flags())
+    assert entry.title == "shared-prefix: capacity of vllm, llamacpp@no-prefix-cache"
+    (without,) = load_suite(
+        written(tmp_path, text.replace("engine_set", "find_capacity = false\nengine_set"))
+    ).run
+    assert "--find-capacity" not in without.flags()
 
 
 def test_loads_are_measured_as_they_were_given(tmp_path):

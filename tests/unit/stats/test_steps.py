@@ -28,6 +28,23 @@ def test_three_values_are_a_level_of_their_own():
     assert bounds([1.0] * 6 + [2.0] * 3) == [(0, 6), (6, 9)]
 
 
+def test_equal_values_that_were_rounded_are_as_sure_as_what_was_rounded():
+    """Six equal values are two levels at once; rounded ones could be a tenth of their step apart."""
+    assert bounds([8.0] * 3 + [7.0] * 3) == [(0, 3), (3, 6)]
+    assert bounds([8.0] * 3 + [7.0] * 3, rounded_to=1.0) == [(0, 6)]
+    assert bounds([8.0] * 12 + [7.0] * 3, rounded_to=1.0) == [(0, 12), (12, 15)]
+    assert bounds([8.0] * 3 + [5.0] * 3, rounded_to=1.0) == [(0, 3), (3, 6)]
+
+
+def test_a_step_that_is_known_halves_the_false_levels_of_rounded_values():
+    """Values around the middle between two whole numbers, as of a server that carries 11.4 requests."""
+    random = np.random.default_rng(0)
+    series = np.round(random.normal(11.4, 0.3, (300, 12)))
+    split = [[len(bounds(values, rounded_to=step)) > 1 for values in series] for step in (0.0, 1.0)]
+    unaware, aware = map(np.mean, split)
+    assert 0 < 2 * aware < unaware
+
+
 def test_two_odd_values_are_no_level():
     assert bounds([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0, 3.0, 3.0]) == [(0, 10)]
 

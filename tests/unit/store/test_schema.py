@@ -16,7 +16,7 @@ from harness.model.schema import DOCUMENTS
 from harness.store import RunFolder
 from harness.store.history import append_history
 from harness.store.migration import upgraded
-from harness.verdicts.history import entries
+from harness.verdicts.history_lines import entries
 from tests.factories.runs import TWO, Shape, make_run
 from tests.schemas import fault, schema
 

@@ -17,12 +17,11 @@ from harness.verdicts.history import (
     Stretch,
     changes,
     drifts,
-    entries,
-    not_kept,
     same_course,
     series,
     stretches,
 )
+from harness.verdicts.history_lines import entries, not_kept
 from tests.factories.documents import made
 from tests.factories.summaries import cell, summary
 
@@ -283,12 +282,6 @@ def test_a_backend_without_a_valid_figure_is_left_out_by_name():
 
 def test_a_run_without_a_cell_is_left_out_by_name():
     assert not_kept(summary(run="run-00")) == ["run-00 is not in the history: no cell of it was measured"]
-
-
-def test_a_load_that_a_capacity_search_tried_late_is_in_the_history():
-    probed = [cell("vllm", repeat=repeat, probe={"seconds": 1.0, "answers": 2}) for repeat in (4, 5)]
-    whole = summary(*probed, **compare(probed, Rules(primary=METRIC, metrics=(METRIC,)))._asdict())
-    assert [one.workload_sha256 for one in entries(made(Manifest), whole)] == ["5f" * 32]
 
 
 def test_a_night_of_one_run_has_no_bounds_and_is_read_again(tmp_path):

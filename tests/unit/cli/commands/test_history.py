@@ -182,7 +182,7 @@ def test_a_history_of_zeros_is_none_that_lacks_runs(tmp_path, capsys):
 def test_a_run_without_figures_says_nothing_of_the_rest_of_the_history(results, capsys, monkeypatch):
     """Such as one whose cells are all INVALID: the others have figures above 0."""
     folder = make_run(results, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
-    monkeypatch.setattr("harness.verdicts.history.entries", lambda *_: [])
+    monkeypatch.setattr("harness.verdicts.history_lines.entries", lambda *_: [])
     assert history(results, folder.run_id, "--fail-on", "slower") == ExitCode.OK
     few = "no figure above 0 of these runs is in it"
     assert capsys.readouterr().err.strip() == f"warning: --fail-on slower has nothing to judge: {few}"
@@ -237,7 +237,7 @@ def test_the_history_is_read_once_for_all_runs_and_keeps_those_before_a_damaged_
     folder = make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
     made_of = [[entry(number, "vllm", **{"ttft_ms.p50": 100})] for number in (0, 1, 1)]
     calls, nights = [], iter(made_of)
-    monkeypatch.setattr("harness.verdicts.history.entries", lambda *_: next(nights))
+    monkeypatch.setattr("harness.verdicts.history_lines.entries", lambda *_: next(nights))
     monkeypatch.setattr(
         "harness.store.history.append_history",
         lambda path, new: calls.append(path) or append_history(path, new),
