@@ -67,6 +67,7 @@ class EngineSession(Server):
         self.fresh = self.started_here  # nothing measured on it yet
         self._life, self._log = life, log
         self.hung = ""  # the sentence on it, once a load found it so; also of a server that is not ours
+        self._computes = False  # though it hung: for requests that nobody waits for any more
         self._log_in_use: Log | None = None  # what was logged since it first answered
         self.replicas: tuple[Server, ...] = (self, *others)
         self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
@@ -126,17 +127,33 @@ class EngineSession(Server):
                 self.facts["served_name"] = _of_all(models or [name])
 
     def ask_if_hung(self, why: str, answer_s: float) -> None:
-        """Counts as ended from now on, by `why`, unless each replica answers a short request in time."""
+        """Counts as ended from now on, by `why`, unless each replica answers a short request in time.
+
+        One whose counters show that it generates meanwhile is overloaded, and its sentence says so.
+        """
+        before = self._generated()
         try:
             for server in self.replicas:
                 hello(server, answer_s)
         except SetupError:
+            generated = (self._generated() or 0.0) - before if before is not None else 0.0
+            self._computes = generated > 0
             self.hung = why
+            if self._computes:
+                self.hung += f"; it then generated {generated:.0f} tokens for requests that were over"
+
+    def _generated(self) -> float | None:
+        """Output tokens by its counter; None if it has none or does not answer."""
+        with suppress(SetupError):
+            return (self.counters() or {}).get("output_tokens")
+        return None
 
     @property
     def how_it_ended(self) -> str:
-        """`hung` or `died`, where `exited` says that it ended."""
-        return "hung" if self.hung else "died"
+        """`hung`, `was overloaded` or `died`, where `exited` says that it ended."""
+        if not self.hung:
+            return "died"
+        return "was overloaded" if self._computes else "hung"
 
     def exited(self, *, suspected: bool = False) -> str | None:
         """One sentence on its end, or on its hanging; None while it lives and answers.
@@ -176,10 +193,17 @@ class EngineSession(Server):
 
     def failure(self, what: str, label: str) -> SetupError:
         """The error with the end of its log and the cause, where bench started it."""
-        log = self._log_in_use or self._log
+        log, advice = self._log_in_use or self._log, f"; {self._advice}" if self.hung else ""
         if log is None:
-            return SetupError(what, where=label, hint="see the server's own log")
-        return failure(what, label, log, self.definition.server.failures)
+            return SetupError(what, where=label, hint=f"see the server's own log{advice}")
+        return failure(what, label, log, self.definition.server.failures, f"read the log{advice}")
+
+    @property
+    def _advice(self) -> str:
+        """What helps with a silent engine whose log names no cause."""
+        if self._computes:
+            return "lower the load; does it, or a proxy before it, notice that a client leaves?"
+        return "in another run, `py-spy dump --pid PID` of it shows where it stands; try a lower load too"
 
     def kv_tokens(self) -> int | None:
         """The size of its KV cache in tokens, as it reports; None if it does not."""

@@ -152,6 +152,7 @@ class LoadResult:
     client: "ClientStats"
     interrupted: bool = False
     timeouts: int = 0  # in a row, for which the window was closed
+    last_timeouts: int = 0  # in a row, without a token, with which a window ended that was left open
     unsent: int = 0  # requests of the job never due because the window closed
 
 

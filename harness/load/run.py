@@ -68,6 +68,7 @@ def run_load(
         and not timeouts
         and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
         timeouts=timeouts,
+        last_timeouts=0 if timeouts else _last_timeouts(worker_pool),
         unsent=len(job.bodies) - len(records.requests),
     )
 
@@ -105,6 +106,16 @@ def _only_timeouts(worker_pool: WorkerPool[Any]) -> int:
             return 0
         in_a_row += timeouts
     return in_a_row if in_a_row >= _LEAST_TIMEOUTS else 0
+
+
+def _last_timeouts(worker_pool: WorkerPool[Any]) -> int:
+    """Requests that timed out without a token after the last other end; 0 if a worker saw none.
+
+    With one URL of several silent, other workers may still have had answers.
+    """
+    pulses = [worker.pulse for worker in worker_pool.workers if worker.pulse is not None]
+    in_a_row = [pulse.timeouts for pulse in pulses]
+    return sum(in_a_row) if all(in_a_row) else 0
 
 
 def _progress(worker_pool: WorkerPool[Any], job: LoadJob, t0: int) -> Progress:

@@ -81,7 +81,7 @@ RULES = (
     Rule(
         code=IssueCode.ENGINE_DIED,
         find=_died,
-        measures="whether the engine's process or container lives, and whether it answers a closed loop",
+        measures="whether the engine's process or container lives, and whether it still answers",
         limit="alive and answering to the end",
         verdicts=("INVALID",),
         hint="see the engine log",

@@ -1,6 +1,7 @@
 """`bench run` as a person calls it, on the scripted server: what is printed, stored and returned."""
 
 import json
+import re
 import shutil
 import signal
 import socket
@@ -292,6 +293,19 @@ def test_a_server_that_hangs_ends_its_cell_and_has_no_more_in_this_repeat(here):
     found = {reason["code"]: reason["measured"] for reason in cell["validity"]["reasons"]}
     assert found["engine-died"] == why
     assert cell["requests"]["unsent"] > 25
+
+
+def test_a_server_that_hangs_in_an_open_loop_has_no_more_in_this_repeat(here):
+    """The schedule goes on to its end, and the next one would meet a silent server from its first request."""
+    define("hung", "--fault", "stall:at=6:times=1000000")
+    load = ("--rate", "20,40", "--requests", "40", "--output-tokens", "8", "--set", "load.warmup_requests=2")
+    flags = (*ONCE, *load, "--no-probe", "--no-report", "--set", "request.timeout_s=1")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "hung", *flags, code=4)
+    (cell,) = summary()["cells"]
+    assert (cell["load"]["value"], cell["requests"]["unsent"]) == (20, 0)
+    found = {reason["code"]: reason["measured"] for reason in cell["validity"]["reasons"]}
+    assert re.fullmatch(r"its last \d\d requests had no answer within 1 s", found["engine-died"])
+    assert f"the engine hung during {cell['cell']}: {found['engine-died']}" in done.stderr
 
 
 def test_a_server_that_answers_again_after_a_hang_is_measured_on(here):

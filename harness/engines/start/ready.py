@@ -133,9 +133,11 @@ def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | N
     return None
 
 
-def failure(what: str, label: str, log: Log, known: Sequence[Failure] = ()) -> SetupError:
+def failure(
+    what: str, label: str, log: Log, known: Sequence[Failure] = (), otherwise: str = "read the log"
+) -> SetupError:
     """Builds the error with the last lines of the engine's log and, where the cause is a known one, what
-    to do.
+    to do; `otherwise` is the hint where it is not.
 
     Where one exception followed another, the last three come first: the process that ends last rarely has
     the cause. So does one that later lines have pushed out of sight. One without a message, such as EOFError
@@ -150,5 +152,5 @@ def failure(what: str, label: str, log: Log, known: Sequence[Failure] = ()) -> S
     shown = "\n".join(f"  | {line}" for line in lines) or "  | (nothing was logged)"
     reported = "\n".join((what, *lines))
     causes = (cause.hint for cause in (*known, *_CAUSES) if re.search(cause.pattern, reported))
-    hint = next(causes, "read the log")
+    hint = next(causes, otherwise)
     return SetupError(what, where=label, hint=f"{hint}; log: {log.path}", below=shown)

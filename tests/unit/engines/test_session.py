@@ -1,5 +1,6 @@
 """What an engine that runs already is shown, and where."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -116,7 +117,8 @@ def test_an_engine_that_a_load_found_hung_counts_as_ended_also_where_it_is_not_o
     assert running.exited() is None
     running.hung = "3 requests in a row had no answer within 9 s"
     assert running.exited() == running.hung
-    assert running.failure("hung", "vllm").hint == "see the server's own log"
+    advice = "in another run, `py-spy dump --pid PID` of it shows where it stands; try a lower load too"
+    assert running.failure("hung", "vllm").hint == f"see the server's own log; {advice}"
 
 
 def test_an_engine_hangs_only_while_one_of_its_replicas_answers_nothing(monkeypatch):
@@ -135,6 +137,26 @@ def test_an_engine_hangs_only_while_one_of_its_replicas_answers_nothing(monkeypa
     engine.ask_if_hung("why", 9)
     assert engine.exited() == "why"
     assert asked == [("http://h:1", 9), ("http://h:2", 9)] * 2
+
+
+def test_an_engine_that_generates_on_while_it_answers_nobody_is_overloaded(monkeypatch):
+    """As one that does not notice that clients leave."""
+
+    def hello(server, answer_s):
+        raise SetupError("no answer")
+
+    monkeypatch.setattr("harness.engines.session.hello", hello)
+    for counts, ended, sentence in (
+        ([10.0, 36.0], "was overloaded", "why; it then generated 26 tokens for requests that were over"),
+        ([10.0, 10.0], "hung", "why"),
+        ([10.0, None], "hung", "why"),
+        ([None, None], "hung", "why"),
+    ):
+        engine, seen = EngineSession(load_backend("vllm"), "http://h:1", ""), iter(counts)
+        monkeypatch.setattr(engine, "counters", partial(lambda seen: {"output_tokens": next(seen)}, seen))
+        engine.ask_if_hung("why", 9)
+        assert (engine.how_it_ended, engine.exited()) == (ended, sentence)
+        assert ("notice that a client leaves" in engine.failure("x", "vllm").hint) == (ended != "hung")
 
 
 def test_what_an_engine_survived_at_its_start_is_no_cause_of_its_end(tmp_path):
