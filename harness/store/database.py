@@ -1,16 +1,19 @@
-"""Runs as tables for SQL: `cells`, `verdicts`, `requests`, `events` and `telemetry`, each with its `run`."""
+"""Runs as tables for SQL: `cells`, `verdicts`, `requests`, `events`, `telemetry` and `asked`, each with its
+`run`.
+"""
 
 import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from harness.errors import SpecError
 from harness.host import descriptors
+from harness.records.request_table import NUMBERS, RequestTable
 from harness.store import columns, parquet, samples, seal, tables
 from harness.store.folder import RunFolder, names_apart
 
@@ -32,6 +35,18 @@ _FILES: Mapping[str, Mapping[str, str]] = {
     "telemetry": samples.COLUMNS,
 }
 RECORDS = tuple(_FILES)  # the views that are made of the Parquet files of cells
+ASKED = "asked"  # what each request asked for; its files are read whole, and only if a query needs them
+_ASKED = tuple(name for name in NUMBERS if name != "expected")  # a position in another list
+_ASKED_COLUMNS: Mapping[str, str] = {
+    **_OF_CELL,
+    "seq": "integer",
+    "kind": "varchar",
+    **dict.fromkeys(_ASKED, "bigint"),
+}
+_INSERT_ASKED = (
+    f"insert into {ASKED} select ?, ?, unnest(range(?)), nullif(unnest(?), '')"
+    + ", nullif(unnest(?), -1)" * len(_ASKED)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +65,38 @@ def database(
 ) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
     """Yields the connection, and what is wrong with the runs that it leaves out.
 
-    It reads the files of these runs and nothing else. `views`: those of RECORDS that are there; no file of
-    another one is opened. `writes`: places of open files, the only ones that it can write.
+    It reads the files of these runs and nothing else. `views`: those of RECORDS, and ASKED, that are there;
+    no file of another one is opened. `writes`: places of open files, the only ones that it can write.
     """
     kept: list[_File] = []
     faults: list[SpecError] = []
+    records = [view for view in views if view in RECORDS]
     with ExitStack() as stack, parquet.interruptible():
         descriptors.allow_all()  # each file of a run takes one
         names = names_apart(folder.run_id for folder in folders)
         found: list[tuple[RunFolder, str, list[_File]]] = []
         for folder, run in zip(folders, names, strict=True):
             try:
-                found.append((folder, run, _opened(folder, run, views, stack)))
+                found.append((folder, run, _opened(folder, run, records, stack)))
             except SpecError as error:
                 faults.append(error)
         places = [file.place for *_run, files in found for file in files]
         connected = stack.enter_context(parquet.connection([*places, *writes], _MEMORY))
-        for table, types in TABLES.items():
+        asked = {ASKED: _ASKED_COLUMNS} if ASKED in views else {}
+        for table, types in {**TABLES, **asked}.items():
             listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
             connected.execute(f"create table {table} ({listed})")
         connected.execute("create table files (place varchar, run varchar, cell varchar)")
         for folder, run, files in found:
             try:
-                _add(connected, folder, run, views, files)
+                of_cells = list(_asked(folder, run)) if asked else []
+                _add(connected, folder, run, records, files)
+                for values in of_cells:
+                    connected.execute(_INSERT_ASKED, values)
                 kept += files
             except SpecError as error:
                 faults.append(error)
-        for view in views:
+        for view in records:
             connected.execute(f"create view {view} as {_view(view, kept)}")
         yield connected, faults
 
@@ -132,6 +152,19 @@ def _add(
             ) from None
     _insert(connected, "cells", cells)
     _insert(connected, "verdicts", tables.verdict_rows(run, summary.comparison))
+
+
+def _asked(folder: RunFolder, run: str) -> Iterator[list[Any]]:
+    """Values of _INSERT_ASKED for each cell that kept its workload. Raises SpecError for a damaged file."""
+    known: dict[str | None, RequestTable | None] = {None: None}  # cells of several backends share one
+    for cell in folder.cells():
+        facts = folder.read_facts(cell)
+        file = facts.workload.file
+        if file not in known:
+            known[file] = folder.read_requested(facts)
+        if table := known[file]:
+            numbers = (table.numbers[name].tolist() for name in _ASKED)
+            yield [run, cell, len(table), list(table.kinds), *numbers]
 
 
 def _insert(connected: "DuckDBPyConnection", table: str, rows: Iterable[tables.Row]) -> None:

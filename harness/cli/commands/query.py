@@ -30,6 +30,8 @@ EPILOG = """Views, each with the column `run`, and all but verdicts with `cell`:
   events     one row per SSE event, two where it has two kinds of text; times
              in ns since the cell's clock started
   telemetry  one row per sample of a series
+  asked      one row per request of the workload: kind, session, turn, tokens;
+             the same `seq` as in requests
 
 Unknown is null. In CSV a text that begins like a formula (with = + - @, a tab
 or a line break) gets an apostrophe before it; JSON has it as it is.
@@ -106,11 +108,12 @@ def _records_in(sql: str) -> tuple[str, ...]:
 
     To open and check their files takes most of the time of such a query.
     """
-    from harness.store.database import RECORDS, TABLES
+    from harness.store.database import ASKED, RECORDS, TABLES
 
     named = sql.lower()
-    others = any(table in named for table in TABLES) and not any(view in named for view in RECORDS)
-    return () if others else RECORDS
+    asked = (ASKED,) if ASKED in named else ()
+    others = any(table in named for table in (*TABLES, *asked)) and not any(view in named for view in RECORDS)
+    return asked if others else (*RECORDS, *asked)
 
 
 def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:

@@ -1,6 +1,7 @@
 """`bench query`: SQL over runs, through the whole command."""
 
 import csv
+import gzip
 import io
 import json
 import shlex
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "results" / "published"
 RUN = "20261120T123837Z-shared-prefix-8511d8"
 OTHER = "20261120T070251Z-shared-prefix-a8d2cb"
+CLASSED = "20261127T091907Z-speculative-a4206e"  # requests of two classes
 
 
 @pytest.fixture
@@ -140,6 +142,40 @@ def test_what_cannot_be_asked_is_one_error(capsys, small, sql, form):
         assert json.loads(out)["error"].startswith("SQL: ")
     else:
         assert out == ""
+
+
+CLASSES = """select kind, turn, count(*) as requests, sum(max_tokens) as most, max(session) as session
+    from requests join asked using (run, cell, seq) group by all order by kind, turn"""
+
+
+def test_requests_are_told_apart_by_what_they_asked(capsys):
+    """Their figures by class and turn, which the file of requests does not have."""
+    run, lines = PUBLISHED / CLASSED, []
+    for file in sorted(run.glob("workloads/*.jsonl.gz")):
+        lines += [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()[1:]]
+    found = rows(
+        capsys, PUBLISHED, "select * from asked where cell like '000-%' order by seq", "--run", CLASSED
+    )
+    assert [row["seq"] for row in found] == list(range(len(found)))
+    names = ("kind", "session", "turn", "max_tokens", "content_tokens", "at_ns")
+    kept = [tuple(line.get(name) for name in names) for line in lines]
+    assert {tuple(row[name] for name in names) for row in found} <= set(kept)
+    assert len({row["kind"] for row in found}) > 1
+    counted = rows(capsys, PUBLISHED, CLASSES, "--run", CLASSED)
+    sent = rows(capsys, PUBLISHED, "select count(*) as n from requests", "--run", CLASSED)
+    assert sum(row["requests"] for row in counted) == sent[0]["n"]
+    assert rows(capsys, PUBLISHED, "select * from asked", "--run", OTHER) == []  # it kept none
+
+
+def test_a_run_with_a_damaged_workload_is_left_out_whole(capsys, tmp_path):
+    shutil.copytree(PUBLISHED / CLASSED, tmp_path / CLASSED, ignore=shutil.ignore_patterns("plots", "logs"))
+    shutil.copytree(PUBLISHED / RUN, tmp_path / RUN, ignore=shutil.ignore_patterns("plots", "logs"))
+    file = next((tmp_path / CLASSED).glob("workloads/*.jsonl.gz"))
+    file.write_bytes(file.read_bytes()[:-9])
+    runs = "select distinct run from cells union select run from asked"
+    code, out, err = query(capsys, "--out", tmp_path, "--json", runs)
+    assert (code, json.loads(out)) == (ExitCode.OK, [{"run": RUN}])
+    assert f"warning: run left out: {file}" in err
 
 
 def test_a_query_changes_nothing(capsys, results):
