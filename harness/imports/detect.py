@@ -5,6 +5,8 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 from pathlib import Path
 
+import numpy as np
+
 from harness.errors import SpecError, page_address
 from harness.imports import (
     aiperf,
@@ -23,7 +25,8 @@ from harness.imports.source import Document, Source, all_next_to, wrong
 from harness.imports.taken import LOAD, VERSION, WHEN, ZONE, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 from harness.model.imported import RESULT_SUFFIXES
-from harness.model.numbers import as_given, counted
+from harness.model.numbers import as_given, counted, short
+from harness.records.layout import UNKNOWN
 
 PARQUET = b"PAR1"
 MOST_ENTRIES = 10_000
@@ -85,7 +88,11 @@ def _capped(taken: Taken) -> Taken:
         return taken
     rate = as_given(taken.load.value)
     most = counted(taken.cap, "request")
-    lack = f"{LOAD}: with at most {most} in flight, fewer than {rate}/s may have been sent"
+    sent_ns = taken.records.requests["sent_ns"]
+    sent = f"fewer than {rate}/s may have been sent"
+    if len(sent_ns) > 1 and (sent_ns != UNKNOWN).all() and (took_ns := int(np.ptp(sent_ns))):
+        sent = f"{short((len(sent_ns) - 1) * 1e9 / took_ns)}/s of {rate}/s were sent"
+    lack = f"{LOAD}: with at most {most} in flight, {sent}"
     return replace(taken, variant=f"max{taken.cap}", lacks=(*taken.lacks, lack))
 
 

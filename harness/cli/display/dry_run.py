@@ -126,7 +126,10 @@ class Description:
                 f"{duration(longest_s)}"
             )
         if self.expected_s is None and prepared.probe_sizes is None:
-            yield f"no time is known: {prepared.options.out} has no earlier run of all these cells"
+            yield (
+                "how long the cells take is not known: "
+                f"{prepared.options.out} has no earlier run of all of them"
+            )
         if self.to_install:
             yield f"to be installed first: {', '.join(self.to_install)}"
         yield from (f"warning: {lack}" for lack in self.missing)

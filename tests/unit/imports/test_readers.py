@@ -112,6 +112,17 @@ def test_a_cap_sets_a_rate_apart_and_its_load_is_not_known(tmp_path, of):
     assert (free.variant, free.load_known) == ("", True)
 
 
+def test_a_capped_rate_whose_sends_are_known_says_how_many_left(tmp_path):
+    of = foreign.vllm()
+    of["start_times"] = [100.0 + index / 20 for index in range(len(of["start_times"]))]
+    capped = of | {"request_rate": 50.0, "max_concurrency": 4}
+    taken = taken_of(foreign.write(tmp_path / "r.json", capped))
+    assert taken.lacks[-1] == "the load: with at most 4 requests in flight, 20/s of 50/s were sent"
+    summary = foreign.vllm_summary() | {"request_rate": 50.0, "max_concurrency": 4}
+    taken = taken_of(foreign.write(tmp_path / "r.json", summary))
+    assert taken.lacks[-1].endswith("in flight, fewer than 50/s may have been sent")
+
+
 def test_a_cap_of_aiperf_sets_a_rate_apart_too(tmp_path):
     phase = {"kind": "profiling", "type": "poisson", "rate": 50.0, "concurrency": 4}
     latency = {"unit": "ms", "avg": 100.0}

@@ -92,6 +92,11 @@ def test_time_is_that_of_earlier_requests_and_starts_with_the_pause_between_them
     )
 
 
+def test_a_time_that_is_not_known_is_that_of_the_cells(capsys):
+    unknown = "how long the cells take is not known: results has no earlier run of all of them"
+    assert planned(capsys, *CLOSED, "--repeats", "2")[-1] == unknown
+
+
 def test_requests_that_were_hung_up_on_took_their_part_of_the_time(earlier, capsys):
     cells = earlier.read_summary().cells
     halves = ({**as_json(cell.requests), "ok": 16, "outcomes": {"ok": 16, "abandoned": 16}} for cell in cells)
