@@ -32,6 +32,7 @@ measured alternately and compared.
 SCENARIO = "first-look"
 MINUTES = 2.0
 _LOOK_SHARE = 0.25  # of the time, for the first look at all servers together
+_APIS_S = 5.0  # at least, for a look at what else it answers
 _MODELS = 8  # named in an error
 _NAMED = re.compile(r"([\w.-]+)=")
 
@@ -202,11 +203,11 @@ def _look(
     from harness.engines.speak.server import Server
     from harness.probe import look
 
-    url = _first(given.url)
+    url, deadline = _first(given.url), time.monotonic() + limit_s
     ui.stage(f"{url}: a first look")
     with closing(Server(definition, url, model, access)) as server:
         seen = look(server, limit_s)
-        ui.note(f"{url}: {_apis(server)}")
+        ui.note(f"{url}: {_apis(server, max(deadline, time.monotonic() + _APIS_S))}")
     ui.note(
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"{seen.together}"
@@ -214,15 +215,24 @@ def _look(
     return Found(given, definition.name, seen)
 
 
-def _apis(server: "Server") -> str:
-    """One line: the APIs that answered a short request each. Chat Completions did so before."""
+def _apis(server: "Server", deadline: float) -> str:
+    """One line: the APIs that answered a short request each. Chat Completions did so before.
+
+    What a silent server would answer after `deadline` (time.monotonic()) is not known.
+    """
     from harness.apis import API_NAMES
 
-    refused = {name: server.refusal_of(name) for name in API_NAMES[1:]}
-    has = [API_NAMES[0], *(name for name, answer in refused.items() if not answer)]
-    lacks = [name for name, answer in refused.items() if answer]
+    has: list[str] = [API_NAMES[0]]
+    lacks: list[str] = []
+    unknown: list[str] = []
+    for name in API_NAMES[1:]:
+        left_s = deadline - time.monotonic()
+        refusal = server.refusal_of(name, left_s) if left_s > 0 else ""
+        answers = unknown if time.monotonic() >= deadline else lacks if refusal else has
+        answers.append(name)
     without = f"; none of {', '.join(lacks)}" if lacks else ""
-    return f"APIs: {', '.join(has)}{without}; measured here: chat"
+    late = f"; no answer in time from {', '.join(unknown)}" if unknown else ""
+    return f"APIs: {', '.join(has)}{without}{late}; measured here: chat"
 
 
 def _model(url: str, access: "Access", chosen: str | None) -> str:
@@ -291,6 +301,8 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
     ]
     words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
     words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]
+    if loads.timeout_s is not None:
+        words += ["--set", f"request.timeout_s={loads.timeout_s}"]
     if len(servers) > 1:
         words += ["--repeats", str(loads.repeats), "--no-agreement"]
     if not loads.probe:

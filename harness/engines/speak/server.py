@@ -123,12 +123,12 @@ class Server:
         texts = (message.get(name) for name in ("content", "reasoning_content", "reasoning"))
         return next((text for text in texts if text and isinstance(text, str)), "")
 
-    def refusal_of(self, name: ApiName) -> str:
+    def refusal_of(self, name: ApiName, timeout_s: float | None = None) -> str:
         """Returns why one short request of that API, outside any measurement, was not answered; "": it
         was.
         """
         try:
-            return self._refusal(name, self._short_request(name))
+            return self._refusal(name, self._short_request(name, timeout_s))
         except SetupError as error:
             return f"POST {self._path(name)}: {error.what}"
 

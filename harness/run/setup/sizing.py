@@ -34,6 +34,7 @@ _COOL_DOWN_S = 2.0
 _PROBE_ANSWERS, _PROBE_TOKENS = 8, 80
 _PROBE_SHARE = 0.15  # of the time: above it the probe is left out
 _LATE = 1.5  # a cell that takes so many times the longest expected one stops sending
+_LEAST_TIMEOUT_S, _SCENARIO_TIMEOUT_S = 60, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,12 @@ class Loads:
     probe: bool
     cell_limit_s: int
     expected_s: float  # of the whole run
+
+    @property
+    def timeout_s(self) -> int | None:
+        """The limit of one answer; None: the scenario's own. One as long as its cell may be does not come."""
+        limit_s = max(_LEAST_TIMEOUT_S, self.cell_limit_s)
+        return limit_s if limit_s < _SCENARIO_TIMEOUT_S else None
 
 
 def fit(looks: Sequence[Look], budget_s: float) -> Loads:

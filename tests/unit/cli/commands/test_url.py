@@ -6,6 +6,7 @@ import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
@@ -301,6 +302,7 @@ def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
     assert (order[:4], len(order)) == ([0, 1, 1, 0], 6)
     assert [cell.load.value for cell in prepared.plan[0].cells] == list(loads.concurrency)
     assert prepared.options.agreement is False
+    assert prepared.scenario.request.timeout_s == 60
     assert (parsed.json, parsed.no_report, parsed.metrics_port) == (True, True, ("127.0.0.1", 9))
 
 
@@ -330,3 +332,20 @@ def test_replicas_are_one_server_of_the_comparison():
     ]
     with pytest.raises(SpecError, match="missing before or after"):
         url._given(["a:1++b:2"])
+
+
+def test_what_a_silent_server_has_is_not_known_and_costs_the_time_of_one_answer(monkeypatch):
+    """As one that hangs after its first answers: each API would take a time limit of its own."""
+
+    def refusal_of(name, timeout_s):
+        asked.append((name, timeout_s))
+        if name != "completions":
+            now[0] += timeout_s
+        return "" if name == "completions" else "no answer"
+
+    asked, now = [], [100.0]
+    monkeypatch.setattr(url.time, "monotonic", lambda: now[0])
+    found = url._apis(SimpleNamespace(refusal_of=refusal_of), 105.0)
+    late = "responses, messages, embeddings, rerank, transcriptions"
+    assert found == f"APIs: chat, completions; no answer in time from {late}; measured here: chat"
+    assert asked == [("completions", 5.0), ("responses", 5.0)]

@@ -58,3 +58,11 @@ def test_what_a_server_does_one_at_a_time_takes_as_long_in_each_load():
     assert alone.answer_s(11) == pytest.approx(2)
     assert alone.answer_s(11, 8) == pytest.approx(16)
     assert GPU.answer_s(11, 64) == pytest.approx(0.06 * 3.1)
+
+
+@pytest.mark.parametrize(
+    ("cell_limit_s", "timeout_s"), [(8, 60), (90, 90), (299, 299), (300, None), (900, None)]
+)
+def test_an_answer_may_take_as_long_as_its_cell_and_a_minute_at_least(cell_limit_s, timeout_s):
+    assert load_scenario("first-look").request.timeout_s == 300
+    assert replace(fit([GPU], 120), cell_limit_s=cell_limit_s).timeout_s == timeout_s
