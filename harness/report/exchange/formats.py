@@ -33,6 +33,10 @@ def _ours(summary: Summary, cell: CellResult, placed: set[str], measured_with: s
     return as_json(exchanged(summary, cell, placed, measured_with))
 
 
+def _known(**parts: Any) -> Document:
+    return {key: part for key, part in parts.items() if part is not None}
+
+
 def _paths(cell: CellResult, *metrics: str) -> set[str]:
     return {f"{metric}.{name}" for metric in metrics for name in latency(cell, metric)}
 
@@ -40,71 +44,71 @@ def _paths(cell: CellResult, *metrics: str) -> set[str]:
 def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """Format 0.2, which has no place for a figure without `mean`."""
     latencies = {metric: found for metric in REPORT_LATENCIES if "mean" in (found := latency(cell, metric))}
-    known = rates(cell)
-    placed = _paths(cell, *latencies) | set(known)
+    figures = rates(cell)
+    placed = _paths(cell, *latencies) | set(figures)
     units = {"ttft_ms": "ms", "e2e_ms": "ms"}
     began = datetime.fromtimestamp(cell.started_unix_ns / 1e9, UTC)
     spent_s = cell.makespan_s or cell.window_s
     ours = _ours(summary, cell, placed, measured_with)
-    input_length = None
-    if known.get("requests_per_s") and "input_tokens_per_s" in known:
-        input_length = known["input_tokens_per_s"] / known["requests_per_s"]
+    input_length = lengths = load = requests = None
+    if figures.get("requests_per_s") and "input_tokens_per_s" in figures:
+        input_length = figures["input_tokens_per_s"] / figures["requests_per_s"]
+        lengths = {"units": "count", "mean": input_length}
+        load = _load(cell, ours, input_length)
+    if knows(cell, "answers"):
+        failures = cell.requests.failed if knows(cell, "outcomes") else None
+        requests = {"total": issued(cell), "failures": failures, **_known(input_length=lengths)}
     return {
         "version": "0.2.1",
         "run": {
             "uid": hashlib.sha256(f"{summary.run}/{cell.cell}".encode()).hexdigest()[:32],
             "eid": summary.run,
-            "time": {
-                "start": began.isoformat(),
-                **({"end": (began + timedelta(seconds=spent_s)).isoformat(), "duration": f"PT{spent_s:.6f}S"}
-                   if spent_s else {}),
-            },
+            "time": _known(
+                start=began.isoformat(),
+                end=(began + timedelta(seconds=spent_s)).isoformat() if spent_s else None,
+                duration=f"PT{spent_s:.6f}S" if spent_s else None,
+            ),
             "description": f"{summary.scenario}: {cell.cell}",
         },
-        "scenario": {
-            "stack": [
+        "scenario": _known(
+            stack=[
                 _component(cell.label, cell.backend, cell.engine_version, {"model": ours["model"]}),
                 _component(KEY, KEY, ours["version"], {"cell": ours}),
             ],
-            **({"load": _load(cell, ours, input_length)} if input_length is not None else {}),
-        },
+            load=load,
+        ),
         "results": {
             "request_performance": {
-                "aggregate": {
-                    **({"requests": {
-                        "total": issued(cell),
-                        "failures": cell.requests.failed if knows(cell, "outcomes") else None,
-                        **({"input_length": {"units": "count", "mean": input_length}}
-                           if input_length is not None else {}),
-                    }} if knows(cell, "answers") else {}),
-                    "latency": {
+                "aggregate": _known(
+                    requests=requests,
+                    latency={
                         REPORT_LATENCIES[metric]: {"units": units.get(metric, "ms/token"), **found}
                         for metric, found in latencies.items()
                     },
-                    "throughput": {
+                    throughput={
                         REPORT_RATES[metric]: {
                             "units": "queries/s" if metric == "requests_per_s" else "tokens/s",
                             "mean": value,
                         }
-                        for metric, value in known.items()
+                        for metric, value in figures.items()
                     },
-                }
+                )
             }
         },
-    }  # fmt: skip
+    }
 
 
 def _load(cell: CellResult, ours: Mapping[str, Any], input_length: float) -> Document:
     return {
         "metadata": {},
-        "standardized": {
-            "tool": ours["tool"],
-            "tool_version": ours["tool_version"] or _NOT_KNOWN,
-            "source": "unknown",
-            "input_seq_len": {"distribution": "other", "value": input_length},
-            **({"concurrency": cell.load.slots} if cell.load.slots else {}),
-            **({"rate_qps": float(cell.load.value)} if cell.load.kind == "rate" else {}),
-        },
+        "standardized": _known(
+            tool=ours["tool"],
+            tool_version=ours["tool_version"] or _NOT_KNOWN,
+            source="unknown",
+            input_seq_len={"distribution": "other", "value": input_length},
+            concurrency=cell.load.slots or None,
+            rate_qps=float(cell.load.value) if cell.load.kind == "rate" else None,
+        ),
         "native": {},
     }
 
@@ -154,12 +158,10 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
     known = rates(cell)
     series = {}
     for metric, word in MLPERF_LATENCIES.items():
-        found = latency(cell, metric)
-        series[word] = {
-            **({"avg": found["mean"] * 1e6} if "mean" in found else {}),
-            **({"median": found["p50"] * 1e6} if "p50" in found else {}),
-            "percentiles": {name[1:]: value * 1e6 for name, value in found.items() if name != "mean"},
-        } if found else {}  # fmt: skip
+        found_ns = {name: value * 1e6 for name, value in latency(cell, metric).items()}
+        percentiles = {name[1:]: value for name, value in found_ns.items() if name != "mean"}
+        figures = _known(avg=found_ns.get("mean"), median=found_ns.get("p50"), percentiles=percentiles)
+        series[word] = figures if found_ns else {}
     placed = _paths(cell, *MLPERF_LATENCIES) | {"requests_per_s", "output_tokens_per_s"}
     span_s = cell.makespan_s or cell.window_s
     # Requests that --duration left unsent are no interruption.
