@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import median
+from typing import NamedTuple
 
 from harness.model import Knee, LoadPoint
 from harness.model.measures import Measure, charted, measure
@@ -16,12 +17,18 @@ from harness.report.view import Group, Row, point_words
 from harness.report.wording import plain, short_names
 from harness.verdicts import knee
 
-AXES = {
-    "concurrency": "concurrency (closed loop)",
-    "rate": "requests/s asked (open loop)",
-    "trace": "speed of the replay (open loop)",
-    "working-set": "working set over the engine's own KV cache",
-    "unknown": "unknown load",
+
+class LoadWords(NamedTuple):
+    axis: str
+    loop: str  # in a title
+
+
+KINDS = {
+    "concurrency": LoadWords("concurrency (closed loop)", "closed loop"),
+    "rate": LoadWords("requests/s asked (open loop)", "open loop"),
+    "trace": LoadWords("speed of the replay (open loop)", "trace replay"),
+    "working-set": LoadWords("working set over the engine's own KV cache", "working sets"),
+    "unknown": LoadWords("unknown load", "unknown load"),
 }
 
 HITS = "prefix_cache_hit_rate"
@@ -75,7 +82,7 @@ def _chart(
     best = series(groups, values, measure(shown.metric.ideal)) if shown.metric.ideal else {}
     ideal = {point: value for by_load in best.values() for point, value in by_load.items()}
     single = len(groups) == 1
-    where = point_words(groups[0].point) if single else f"against {AXES[kind]}"
+    where = point_words(groups[0].point) if single else f"against {KINDS[kind].axis}"
     drawn = _rows(points, ideal, shown, order) if single else _lines(points, ideal, shown, groups, order)
     x, y, lines = drawn
     statistic = "" if shown.statistic in ("", "p50") else f"-{shown.statistic}"
@@ -111,8 +118,8 @@ def _lines(
             Point(point.value, value.middle, point.label, value.text(shown)) for point, value in ideal.items()
         )
         lines.append(Line("ideal", None, tuple(sorted(points, key=lambda point: point.x)), "ideal"))
-    points_ = [group.point.value for group in groups]
-    return loads(AXES[groups[0].point.kind], points_, places.values()), _values_axis(shown, by_label), lines
+    title, values = KINDS[groups[0].point.kind].axis, [group.point.value for group in groups]
+    return loads(title, values, places.values()), _values_axis(shown, by_label), lines
 
 
 def _place(row: Row, point: LoadPoint) -> float:

@@ -15,7 +15,7 @@ from harness.model import LoadPoint
 from harness.model.measures import Measure, charted, measure
 from harness.model.numbers import number
 from harness.report.charts.axes import fitted
-from harness.report.charts.load import Series, series
+from harness.report.charts.load import KINDS, Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row
@@ -27,13 +27,6 @@ LATENCIES = charted(lambda charts: charts.rate)
 RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
 PER_USER = "tokens/s per user (1000 / TPOT p50)"
-WORDS = {
-    "concurrency": "closed loop",
-    "rate": "open loop",
-    "trace": "trace replay",
-    "working-set": "working sets",
-    "unknown": "unknown load",
-}
 STEADY = ("under load", "saturated")
 
 
@@ -71,7 +64,7 @@ def _against(latency: Measure, kind: str, *, by_load: bool) -> _Axes:
     return _Axes(
         f"pareto-{latency.path.replace('_ms.', '-')}-{kind}",
         latency.name,
-        f"Throughput against {latency.name}, {WORDS[kind]}",
+        f"Throughput against {latency.name}, {KINDS[kind].loop}",
         latency.title,
         RATE.title,
         False,
@@ -101,7 +94,7 @@ def _per_user(
     axes = _Axes(
         f"pareto-per-user-{kind}",
         "tokens/s per user",
-        f"{capital(title)} against tokens/s per user, {WORDS[kind]}",
+        f"{capital(title)} against tokens/s per user, {KINDS[kind].loop}",
         PER_USER,
         title,
         True,

@@ -108,12 +108,14 @@ def _matrix(source: Source, point: LoadPoint, verdicts: Sequence[PairVerdict]) -
             return _short(speedup(other), turned, ways)
         return Html("")
 
-    def of(column: str, content: str) -> Html:
-        return tag("span", content, data_series=str(source.index(column)))  # hidden with its backend
+    def hidden_with(column: str, content: str) -> Html:
+        return tag("span", content, data_series=str(source.index(column)))
 
-    rows = ([source.name(row), *(of(column, entry(row, column)) for column in labels)] for row in labels)
+    rows = (
+        [source.name(row), *(hidden_with(column, entry(row, column)) for column in labels)] for row in labels
+    )
     caption = f"{measure(primary).name}, {point_words(point)}: the row's backend against the column's"
-    head = ["backend", *(of(column, column) for column in labels)]
+    head = ["backend", *(hidden_with(column, column) for column in labels)]
     return table(caption, head, rows, [str(source.index(row)) for row in labels], "verdicts")
 
 
