@@ -163,7 +163,13 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
     _check_abandonment(load, where, sessions=sessions)
     _check_profile(load, f"{where}.profile")
-    _check_working_set(load, where, sessions=sessions)
+    _check_working_set(load, where)
+    _check_rest(load, where, sessions=sessions)
+    if load.min_coverage and not (0 < load.min_coverage <= 1 and load.duration_s):
+        raise SpecError(
+            f"must be from 0 to 1, and is of duration_s, not {load.min_coverage:g}",
+            where=f"{where}.min_coverage",
+        )
 
 
 def _check_abandonment(load: Load, where: str, *, sessions: bool) -> None:
@@ -185,7 +191,7 @@ def _check_abandonment(load: Load, where: str, *, sessions: bool) -> None:
         positive(load.abandon_after_s, f"{where}.abandon_after_s", LONGEST_S)
 
 
-def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
+def _check_working_set(load: Load, where: str) -> None:
     if load.working_set and len(load.concurrency) != 1:
         key = "concurrency" if load.concurrency else "rate" if load.rate else "replay_speed"
         raise SpecError(
@@ -193,11 +199,9 @@ def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
             where=f"{where}.{key}",
             hint="concurrency = [1] asks one prompt after the other, so that their order is known",
         )
-    if load.min_coverage and not (0 < load.min_coverage <= 1 and load.duration_s):
-        raise SpecError(
-            f"must be from 0 to 1, and is of duration_s, not {load.min_coverage:g}",
-            where=f"{where}.min_coverage",
-        )
+
+
+def _check_rest(load: Load, where: str, *, sessions: bool) -> None:
     if load.rest_s and (load.concurrency != (1,) or not load.warmup_requests):
         raise SpecError("needs concurrency = [1] and warmup_requests", where=f"{where}.rest_s")
     if load.rest_s and sessions:
