@@ -2,10 +2,9 @@
 
 from harness.summary.cell import summarise_view, view_of
 from harness.summary.run import (
+    FolderSamples,
     extras_of,
-    folder_samples,
     look_of,
     summarise_folder,
     summarise_run,
-    summary_and_samples,
 )

@@ -1,6 +1,7 @@
 """Cells of a run to its summary.json. All of it can be computed again from a copied run folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msgspec import structs
@@ -50,9 +51,29 @@ class RunExtras(NamedTuple):
     agreement: Agreement | None = None
 
 
-def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
-    """Returns what percentiles over several runs are made of, by cell."""
-    return {name: samples(RequestView(by_arrival(folder.read_cell(name)[0]))) for name in folder.cells()}
+@dataclass(frozen=True, slots=True)
+class FolderSamples(Mapping[str, Samples]):
+    """What percentiles over several runs are made of, by cell, each read when it is first asked for.
+
+    Only a percentile that the requests of some run are too few for asks. Held for every cell of many large
+    runs they would be most of the memory of a comparison.
+    """
+
+    folder: RunFolder
+    _read: dict[str, Samples] = field(default_factory=dict, init=False, repr=False)
+
+    def __getitem__(self, cell: str) -> Samples:
+        if cell not in self._read:
+            if cell not in self.folder.cells():
+                raise KeyError(cell)
+            self._read[cell] = samples(RequestView(by_arrival(self.folder.read_cell(cell)[0])))
+        return self._read[cell]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.folder.cells())
+
+    def __len__(self) -> int:
+        return len(self.folder.cells())
 
 
 def summarise_run(
@@ -160,13 +181,6 @@ def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | 
 
     `prices`: instead of those the run was given, of all cells or by the name of each.
     """
-    return summary_and_samples(folder, prices)[0]
-
-
-def summary_and_samples(
-    folder: RunFolder, prices: Prices | Mapping[str, Prices] | None = None
-) -> tuple[Summary, Mapping[str, Samples]]:
-    """Returns what `summarise_folder` does, and the `folder_samples` of the cells that are not damaged."""
     cells, unreadable = [], []
     pooled: dict[str, Samples] = {}
     for name in folder.cells():
@@ -182,4 +196,4 @@ def summary_and_samples(
             unreadable.append(notices.of_cell(error).warning(str(error)))
     manifest = folder.read_manifest()
     summary = summarise_run(manifest, cells, pooled, extras_of(folder, manifest))
-    return replace(summary, warnings=(*summary.warnings, *unreadable)), pooled
+    return replace(summary, warnings=(*summary.warnings, *unreadable))

@@ -9,7 +9,7 @@ from msgspec.structs import replace as changed
 
 from harness.report import build, page_of_several
 from harness.store import RunFolder
-from harness.summary import folder_samples
+from harness.summary import FolderSamples
 from harness.verdicts.baseline import Run, compare_runs
 from tests.browser.chromium import Page
 from tests.factories.runs import TWO, Shape, make_run
@@ -66,4 +66,4 @@ def _run(root, day):
     summary = folder.read_summary()
     manifest = changed(folder.read_manifest(), created_utc=f"2026-11-{day:02d}T05:17:44Z", run=f"run-{day}")
     summary = changed(summary, run=manifest.run)
-    return Run(manifest.run, manifest, summary, folder_samples(folder))
+    return Run(manifest.run, manifest, summary, FolderSamples(folder))

@@ -4,6 +4,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,8 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
         for index, name in enumerate(names):
             found = results_at(name)
             source = _imported(found, name, Path(imports, str(index))) if found else name
-            loaded.append(load_run(source, results, unverified=unverified))
+            run = load_run(source, results, unverified=unverified)
+            loaded.append(replace(run, samples=dict(run.samples)) if found else run)  # its folder goes
             for note in loaded[-1].notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
         return comparable(loaded)

@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
@@ -54,8 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
                 where=str(folder.path),
                 hint="runs of before version 0.2 have no checksums",
             )
-        # Of many runs the samples would fill the memory.
-        checked[str(folder.path)] = replace(verify(folder), samples={})
+        checked[str(folder.path)] = verify(folder)
     sealed = all(arguments.seal in (None, run.seal) for run in checked.values())
     if arguments.json:
         print(json.dumps({name: _as_json(run) for name, run in checked.items()}, indent=1))

@@ -11,7 +11,7 @@ from harness.model import IssueCode, Manifest, Summary
 from harness.model.numbers import counted
 from harness.run.keep.verified import Verified, verify
 from harness.store import RunFolder, names_apart, open_run
-from harness.summary import folder_samples
+from harness.summary import FolderSamples
 from harness.verdicts.baseline import Run
 
 _TWO_RUNS = "name runs of two measurements"
@@ -21,7 +21,7 @@ _TWO_RUNS = "name runs of two measurements"
 class LoadedRun:
     """A run opened for comparison. Each of `notes` is a line that a reader of its figures must know.
 
-    `samples`: those of the cells that were read to verify it.
+    `samples` are read from its folder when they are asked for.
     """
 
     folder: RunFolder
@@ -39,9 +39,9 @@ class LoadedRun:
 def load_run(name: str, results: Path, *, unverified: bool = False) -> LoadedRun:
     """Loads the run with the figures that this version computes from the records.
 
-    `name` is a path, or a name under `results`. `unverified`: the figures as summary.json has them, and each
-    doubt is a note. Raises SpecError for a folder that is no run, of another schema, or without a measured
-    cell; DamagedError for one that does not verify.
+    `name` is a path, or a name under `results`. `unverified`: the figures as summary.json has them, each
+    doubt is a note, and samples are empty if the records are damaged. Raises SpecError for a folder that is
+    no run, of another schema, or without a measured cell; DamagedError for one that does not verify.
     """
     folder = open_run(name, results)
     checked = verify(folder)
@@ -73,7 +73,7 @@ def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
     if checked.differences:
         differ = f"{folder.path}: {counted(len(checked.differences), 'value')} not as in its summary.json"
         notes = [f"{differ}: it was measured by {checked.made_by}; the figures of this version are used"]
-    return LoadedRun(folder, checked.manifest, checked.summary, checked.samples, tuple(notes))
+    return LoadedRun(folder, checked.manifest, checked.summary, FolderSamples(folder), tuple(notes))
 
 
 def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
@@ -83,26 +83,23 @@ def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
     ]
     notes = tuple(f"NOT VERIFIED: {folder.path}: {doubt}" for doubt in doubts)
     manifest, summary = folder.read_manifest(), folder.read_summary()
-    return LoadedRun(folder, manifest, summary, checked.samples, notes, verified=False)
+    try:
+        samples = dict(FolderSamples(folder))
+    except SpecError:
+        samples = {}
+    return LoadedRun(folder, manifest, summary, samples, notes, verified=False)
 
 
 def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
-    """Gives each run a unique name. Samples are empty if the records of an unverified run are damaged.
+    """Gives each run a unique name.
 
     Raises SpecError for a run, or a file of another tool, that is there twice.
     """
-    opened = []
     _refuse_twice([run.folder.path for run in runs])
-    for run, name in zip(runs, names_apart(run.name for run in runs), strict=True):
-        samples = run.samples
-        if set(samples) != set(run.folder.cells()):
-            try:
-                samples = folder_samples(run.folder)
-            except SpecError:
-                if run.verified:
-                    raise
-                samples = {}
-        opened.append(Run(name, run.manifest, run.summary, samples))
+    names = names_apart(run.name for run in runs)
+    opened = [
+        Run(name, run.manifest, run.summary, run.samples) for run, name in zip(runs, names, strict=True)
+    ]
     _refuse_itself(opened)
     return opened
 

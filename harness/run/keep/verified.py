@@ -10,13 +10,12 @@ from typing import Any
 from harness import __version__
 from harness.errors import SpecError
 from harness.host import installation
-from harness.metrics.pooled import Samples
 from harness.model import LoadPoint, Manifest, Plan, PlanBlock, Prices, Summary, as_json, known
 from harness.run.keep import origin
 from harness.store import RunFolder, seal
 from harness.store.atomic import json_bytes
 from harness.store.seal import Fault
-from harness.summary import summarise_folder, summary_and_samples
+from harness.summary import summarise_folder
 from harness.untrusted import read_document
 
 _CLOSE = 1e-9  # relative: another version of numpy may add in another order
@@ -63,7 +62,6 @@ class Verified:
     other_version: bool = False
     manifest: Manifest | None = field(default=None, repr=False)
     summary: Summary | None = field(default=None, repr=False)  # from the records, by this version
-    samples: Mapping[str, Samples] = field(default_factory=dict, repr=False)  # of its cells
 
     @property
     def doubts(self) -> list[str]:
@@ -106,7 +104,7 @@ def verify(folder: RunFolder) -> Verified:
     named = {fault.path for fault in faults}
     faults += [Fault(name, what) for name, what in sorted((changed or {}).items()) if name not in named]
     try:
-        (summary, samples), other = summary_and_samples(folder), _is_other_version(manifest)
+        summary, other = summarise_folder(folder), _is_other_version(manifest)
     except SpecError:
         if not documents:
             raise
@@ -137,7 +135,6 @@ def verify(folder: RunFolder) -> Verified:
         other_version=other,
         manifest=manifest,
         summary=summary,
-        samples=samples,
     )
 
 

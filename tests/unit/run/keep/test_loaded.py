@@ -57,3 +57,28 @@ def test_each_of_many_runs_is_sought_on_the_disk_once(tmp_path, monkeypatch):
     assert sought == [folder.name for folder in folders]
     with pytest.raises(SpecError, match="is the same run twice"):
         loaded._refuse_twice([*folders, tmp_path / "run-9" / ".." / "run-0"])
+
+
+def test_samples_of_a_run_are_read_when_they_are_asked_for(tmp_path, monkeypatch):
+    """Held for every cell of sixty large runs they were gigabytes, and no verdict needed them."""
+    stored = make_run(tmp_path, Shape(TWO[:1], concurrency=(1, 2), requests=6, output_tokens=2))
+    read, read_cell = [], type(stored).read_cell
+    opened = load_run(str(stored.path), Path())
+    monkeypatch.setattr(
+        type(stored), "read_cell", lambda folder, cell: read.append(cell) or read_cell(folder, cell)
+    )
+    first, last = stored.cells()
+    assert set(opened.samples) == {first, last}
+    assert not read
+    for _ in range(2):
+        assert len(opened.samples[last]["ttft_ms"]) == 6
+    assert read == [last]
+    assert "another" not in opened.samples
+
+
+def test_an_unverified_run_with_damaged_records_has_no_samples(tmp_path):
+    stored = make_run(tmp_path, Shape(TWO[:1], concurrency=(1, 2), requests=6, output_tokens=2))
+    (stored.cell_path(stored.cells()[0]) / "requests.parquet").write_bytes(b"damaged")
+    opened = load_run(str(stored.path), Path(), unverified=True)
+    assert opened.samples == {}
+    assert opened.notes[0].startswith(f"NOT VERIFIED: {stored.path}: ")

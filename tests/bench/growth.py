@@ -1,0 +1,100 @@
+"""How CPU time and memory of commands over many runs grow with the number of runs.
+
+    python -m tests.bench.growth [--runs 6] [--requests 1500]
+
+Makes so many runs, and four times as many, of 18 cells each: copies of one that was made up. Each command
+reads both in a process of its own. Prints a markdown table. Exits 1 where four times the runs take more than
+five times the CPU time, or more than 1.25 times the memory.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from harness.store import RunFolder
+from tests.bench.audit.gates import mend
+from tests.bench.command import ROOT, options
+from tests.factories.runs import Shape, make_run
+
+MORE, MOST_TIME, MOST_MEMORY = 4, 5.0, 1.25
+_MEASURED = """
+import sys, time
+from pathlib import Path
+from harness.cli.main import main
+code = main(sys.argv[1:])
+(peak,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+print(time.process_time(), peak.split()[1], file=sys.stderr)
+sys.exit(code)
+"""
+COMMANDS: dict[str, Callable[[list[str], Path], list[str]]] = {
+    "list runs": lambda _, folder: ["list", "runs", "--out", str(folder)],
+    "verify": lambda runs, _: ["verify", *runs],
+    "compare": lambda runs, _: ["compare", *runs],
+    "compare --html": lambda runs, folder: ["compare", *runs, "--html", str(folder / "page.html")],
+    "history": lambda runs, folder: ["history", *runs, "--out", str(folder)],
+    "export": lambda runs, folder: ["export", *runs, "--to", str(folder / "cells.csv")],
+}
+
+
+def main() -> int:
+    parser = options(__doc__)
+    parser.add_argument("--runs", type=int, default=6, metavar="N")
+    parser.add_argument("--requests", type=int, default=1500, metavar="N")
+    arguments = parser.parse_args()
+    print("| command | runs | CPU s | MB | times the CPU | times the memory |\n|---|--:|--:|--:|--:|--:|")
+    bounded = True
+    with tempfile.TemporaryDirectory() as root:
+        few, many = Path(root, "few"), Path(root, "many")
+        shape = Shape(concurrency=(1, 4, 16), repeats=3, requests=arguments.requests)
+        runs = _made(few, arguments.runs, shape), _made(many, MORE * arguments.runs, shape)
+        for name, words in COMMANDS.items():
+            (cpu, memory), (cpu_more, memory_more) = map(_spent, map(words, runs, (few, many)))
+            times, grown = cpu_more / cpu, memory_more / memory
+            print(f"| {name} | {len(runs[0])} | {cpu:.1f} | {memory:.0f} | | |")
+            print(
+                f"| | {len(runs[1])} | {cpu_more:.1f} | {memory_more:.0f} | {times:.1f} | {grown:.2f} |",
+                flush=True,
+            )
+            bounded = bounded and times <= MOST_TIME and grown <= MOST_MEMORY
+    return 0 if bounded else 1
+
+
+def _made(folder: Path, count: int, shape: Shape) -> list[str]:
+    folder.mkdir()
+    paths = []
+    for number in range(count):
+        (scratch := folder / "scratch").mkdir()
+        made = make_run(scratch, shape)
+        run = f"2026{number:04d}T051744Z-shared-prefix-{number:06x}"
+        copied = RunFolder(made.path.rename(folder / run))
+        scratch.rmdir()
+        copied.write_manifest(replace(copied.read_manifest(), run=run))
+        copied.write_summary(replace(copied.read_summary(), run=run))
+        mend(copied.path)
+        paths.append(str(copied.path))
+    return paths
+
+
+def _spent(words: list[str]) -> tuple[float, float]:
+    """CPU seconds, and MB of memory at most."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+        check=False,
+    )
+    *_, last = done.stderr.splitlines()
+    if done.returncode not in (0, 1):  # 1: a comparison found something
+        raise SystemExit(f"bench {words[0]}: {done.stderr}")
+    cpu_s, kilobytes = last.split()
+    return float(cpu_s), int(kilobytes) / 1000
+
+
+if __name__ == "__main__":
+    sys.exit(main())
