@@ -219,8 +219,9 @@ def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> 
     if folder.times_set_aside(name, whole=True) >= _MOST_AGAIN:
         return None
     kept = folder.set_aside(name)
-    measured = next(doubt.measured for doubt in cell.validity.reasons if doubt.code == reason[1])
-    text = f"{name} was measured again: {reason[1]}, {measured}"
-    hint = f"put down to the {reason[0]}, not to the engine; see {kept}"
+    spoiled = [doubt for doubt in cell.validity.reasons if doubt.verdict == "INVALID"]
+    doubt = next(doubt for doubt in spoiled if doubt.code == reason[1])
+    text = f"{name} was measured again: {doubt.code}, {doubt.measured}; limit {doubt.limit}"
+    hint = f"{doubt.hint}; put down to the {reason[0]}, not to the engine; see {kept}"
     manifest.warn(notices.MEASURED_AGAIN.warning(text, hint))
     return text

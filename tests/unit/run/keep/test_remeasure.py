@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def measured(folder, code):
-    made = cell("vllm", validity=verdict("INVALID", code, "95%", "", ""))
+    made = cell("vllm", validity=verdict("INVALID", code, "95%", "80%", "free its core"))
     folder.cell_path(made.cell).mkdir()
     (folder.cell_path(made.cell) / "cell.json").write_text("{}")
     return made
@@ -33,13 +33,23 @@ def test_twice_and_no_more_and_all_is_kept(folder):
     warnings = Warnings()
     for number in (1, 2):
         made = measured(folder, "client-busy")
-        assert set_aside(folder, warnings, made) == f"{made.cell} was measured again: client-busy, 95%"
+        again = f"{made.cell} was measured again: client-busy, 95%; limit 80%"
+        assert set_aside(folder, warnings, made) == again
         assert folder.cells() == []
         assert (folder.path / "set-aside" / f"{made.cell}.{number}" / "cell.json").is_file()
         kept = f"set-aside/{made.cell}.{number}"
-        assert warnings.found[-1].hint == f"put down to the client, not to the engine; see {kept}"
+        why = f"free its core; put down to the client, not to the engine; see {kept}"
+        assert warnings.found[-1].hint == why
     assert set_aside(folder, warnings, measured(folder, "client-busy")) is None
     assert folder.cells() == [made.cell]
+
+
+def test_the_doubt_that_made_it_invalid_is_named_not_a_lesser_doubt_of_its_code(folder):
+    made = measured(folder, "does-not-add-up")
+    (spoiled,) = made.validity.reasons
+    lesser = changed(spoiled, verdict="SUSPECT", measured="1%")
+    again = changed(made, validity={"reasons": (lesser, spoiled)})
+    assert set_aside(folder, Warnings(), again).endswith("does-not-add-up, 95%; limit 80%")
 
 
 def test_a_cell_that_was_cut_short_is_measured_again_as_often(folder):
