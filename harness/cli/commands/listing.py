@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from harness.cli.display.output import UNBROKEN, page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
@@ -25,6 +27,12 @@ LONGEST_CELL = 70  # characters; longer texts are sentences
 NARROWEST_SENTENCE = 40  # columns
 
 Row = dict[str, Any]  # of one listing, as --json prints it: each has columns of its own
+
+
+class _Stated(msgspec.Struct):
+    """All that a list reads of summary.json: the rest, most of it figures of cells, is skipped."""
+
+    state: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -266,9 +274,10 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
 
 def _state(folder: "RunFolder", state: str) -> str:
     """`invalid` of a complete run that has INVALID cells, as its report and its exit code say."""
-    with suppress(SpecError):
-        if state == "complete" and folder.read_json("summary.json").get("state") == "invalid":
-            return "invalid"
+    with suppress(SpecError, OSError, ValueError, msgspec.DecodeError):
+        if state == "complete":
+            stated = msgspec.json.decode(folder.files.read("summary.json"), type=_Stated)
+            return "invalid" if stated.state == "invalid" else state
     return state
 
 
