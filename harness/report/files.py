@@ -16,7 +16,7 @@ from harness.report.findings.manifest_lines import machine, model
 from harness.report.html import Source, page
 from harness.report.samples import Samples, take
 from harness.report.text import table
-from harness.report.wording import listing, plain
+from harness.report.wording import listing, plain, were
 from harness.store import RunFolder
 from harness.validity import notices
 
@@ -130,8 +130,8 @@ def _samples(
         shown = missing[:MISSING_SHOWN]
         if more := len(missing) - len(shown):
             shown.append(f"{more} more")
-        be = "was" if len(missing) == 1 else "were"
-        warnings.append(notices.CELL_MISSING.warning(f"{listing(shown)} {be} planned and never finished"))
+        text = f"{listing(shown)} {were(len(missing))} planned and never finished"
+        warnings.append(notices.CELL_MISSING.warning(text))
     return samples, views, warnings
 
 

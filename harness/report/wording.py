@@ -124,6 +124,14 @@ def listing(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
+def are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
 def markdown_row(texts: Sequence[str]) -> str:
     return f"| {' | '.join(map(markdown_escaped, texts))} |"
 

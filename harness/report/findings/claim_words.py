@@ -5,7 +5,7 @@ from itertools import chain
 
 from harness.model import ClaimFinding, ClaimResult
 from harness.model.numbers import counted, number
-from harness.report.wording import listing
+from harness.report.wording import are, listing
 
 WORDS = ("reproduced", "contradicted", "not decidable here")
 
@@ -21,8 +21,7 @@ def counts(entries: Sequence[ClaimResult]) -> str:
     if not groups:
         return "No claim in the list is about these engines under this scenario."
     parts = listing([f"{len(mine)} {word}" for word, mine in groups.items()])
-    verb = "is" if len(entries) == 1 else "are"
-    return f"{counted(len(entries), 'published claim')} {verb} about this run: {parts}."
+    return f"{counted(len(entries), 'published claim')} {are(len(entries))} about this run: {parts}."
 
 
 def stated(finding: ClaimFinding, kind: str) -> str:

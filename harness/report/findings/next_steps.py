@@ -11,7 +11,7 @@ from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, Und
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted
 from harness.report.view import labels, repeats
-from harness.report.wording import listing, plain
+from harness.report.wording import are, listing, plain, were
 from harness.validity import blame
 
 BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags and prints the run that has them
@@ -46,9 +46,8 @@ def _of_missing(summary: Summary) -> Iterator[NextStep]:
     )
     missing = [plain(name) for name in names if name and name not in labels(summary)]
     if missing:
-        be = "was" if len(missing) == 1 else "were"
         do = f"mend the cause, then run {AGAIN}: `bench resume` gives figures without a verdict"
-        yield NextStep(why=f"{listing(missing)} {be} not measured", do=do)
+        yield NextStep(why=f"{listing(missing)} {were(len(missing))} not measured", do=do)
 
 
 def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
@@ -61,8 +60,7 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
     reasons = [reason for cell in cells for reason in cell.reasons if reason.verdict == verdict]
     hint = advice(summary, code, [reason for reason in reasons if reason.code == code])
     if hint:
-        be = "is" if count == 1 else "are"
-        why = f"{count} of {counted(len(summary.cells), 'cell')} {be} {verdict}, {code}"
+        why = f"{count} of {counted(len(summary.cells), 'cell')} {are(count)} {verdict}, {code}"
         yield NextStep(why=plain(why), do=plain(hint))
 
 
@@ -174,8 +172,7 @@ def _of_repeats(summary: Summary) -> Iterator[NextStep]:
 
 
 def _open(waiting: Undecided) -> str:
-    be = "is" if waiting.pairs == 1 else "are"
-    return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {be} undecided"
+    return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {are(waiting.pairs)} undecided"
 
 
 def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:

@@ -10,7 +10,7 @@ from harness.report.html.tags import Html, details, items, join, section, tag, t
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
 from harness.report.view import Group, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import NOT_KNOWN, capital, listing
+from harness.report.wording import NOT_KNOWN, capital, listing, were
 
 OPEN_LOADS = 2  # tables; more are folded, but for the highest load
 POOLED = (
@@ -51,7 +51,7 @@ def _compared(source: Source) -> str:
     loads = len(groups(summary))
     each = " each" if len(names) > 1 or loads > 1 else ""
     return (
-        f"{listing(names)} {'was' if len(names) == 1 else 'were'} given {work} of the scenario "
+        f"{listing(names)} {were(len(names))} given {work} of the scenario "
         f"{summary.scenario}{f' ({where})' if where else ''} at "
         f"{counted(loads, 'load point')}, {repeats_words(summary)}{each}."
     )

@@ -8,7 +8,7 @@ from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, tag
-from harness.report.wording import listing
+from harness.report.wording import listing, were
 
 
 def wrong(source: Source) -> Iterator[Html]:
@@ -54,16 +54,12 @@ def _answered(summary: Summary) -> str:
     left = sum(counts.abandoned for counts in requests)
     others = {
         "failed": failed,
-        f"{_be(left)} hung up on": left,
-        f"{_be(dropped)} due and not sent": dropped,
-        f"{_be(cancelled)} cancelled": cancelled,
+        f"{were(left)} hung up on": left,
+        f"{were(dropped)} due and not sent": dropped,
+        f"{were(cancelled)} cancelled": cancelled,
         "never became due": planned - answered - failed - dropped - cancelled - left,
     }
     words = listing([f"{count} {what}" for what, count in others.items() if count])
     if planned == 1:
         return f"The one request was not answered; it {words.removeprefix('1 ')}."
-    return f"{answered} of {planned} requests {_be(answered)} answered; {words}."
-
-
-def _be(count: int) -> str:
-    return "was" if count == 1 else "were"
+    return f"{answered} of {planned} requests {were(answered)} answered; {words}."
