@@ -33,21 +33,25 @@ class Verdict:
     between_repeats: Literal["auto", BetweenRepeats] = "auto"
     cool_down_s: Seconds = 2.0  # between two engines
 
+    @property
+    def by_key(self) -> tuple[tuple[str, str], ...]:
+        """Every metric with the key that names it."""
+        return ("primary", self.primary), *(("metrics", metric) for metric in self.metrics)
+
 
 def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
     """Raises SpecError. Without `text`, answers are vectors or scores, which have no tokens."""
-    for key, names in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
-        for name in names:
-            if better_of(name) is None or (key == "primary" and EACH in name):
-                raise SpecError(
-                    f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, VERDICT_METRICS)
-                )
-            if not text and METRICS[root_of(name)].of_text:
-                raise SpecError(
-                    f"'{name}' is of generated text, which these answers are not",
-                    where=f"{where}.{key}",
-                    hint="items_per_s, e2e_ms.p50 and input_tokens_per_s are of vectors and scores too",
-                )
+    for key, name in verdict.by_key:
+        if better_of(name) is None or (key == "primary" and EACH in name):
+            raise SpecError(
+                f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, VERDICT_METRICS)
+            )
+        if not text and METRICS[root_of(name)].of_text:
+            raise SpecError(
+                f"'{name}' is of generated text, which these answers are not",
+                where=f"{where}.{key}",
+                hint="items_per_s, e2e_ms.p50 and input_tokens_per_s are of vectors and scores too",
+            )
     if verdict.repeats != "auto" and verdict.repeats < 1:
         raise SpecError(f"must be at least 1, not {verdict.repeats}", where=f"{where}.repeats")
     for key, number in (("repeats", verdict.repeats), ("max_repeats", verdict.max_repeats)):
@@ -68,15 +72,14 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
 
 def check_classes(verdict: Verdict, known: Collection[str], where: str, hint: str = "") -> None:
     """Raises SpecError for a metric of a class that has no figures of its own: it would stay null."""
-    for key, metrics in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
-        for metric in metrics:
-            name = of_class(metric)[0]
-            if name and EACH not in name and name not in known:
-                raise SpecError(
-                    f"the requests give no figures of '{metric}'",
-                    where=f"{where}.{key}",
-                    hint=hint or nearest(name, known) or "all requests of this workload are of one class",
-                )
+    for key, metric in verdict.by_key:
+        name = of_class(metric)[0]
+        if name and EACH not in name and name not in known:
+            raise SpecError(
+                f"the requests give no figures of '{metric}'",
+                where=f"{where}.{key}",
+                hint=hint or nearest(name, known) or "all requests of this workload are of one class",
+            )
 
 
 def check_slo(slo: SloTable, where: str, *, text: bool = True) -> None:
