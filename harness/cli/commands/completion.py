@@ -3,11 +3,14 @@
 import argparse
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
 from harness.errors import ExitCode
+from harness.host.paths import Kind
+from harness.spec.files import names
+from harness.spec.models import load_models
 
 EPILOG = """bash: bench completion bash > ~/.local/share/bash-completion/completions/bench
 
@@ -16,6 +19,12 @@ zsh: bench completion zsh > ~/.zfunc/_bench (a folder of $fpath, before compinit
 fish: bench completion fish > ~/.config/fish/completions/bench.fish"""
 
 PROGRAMS = ("bench", "llm-servebench")
+# Argument -> the definitions that it takes the names of: those that are known where the script is written.
+_KINDS: Mapping[str, Kind] = {
+    "scenario": "workloads",
+    "suite": "workloads/suites",
+    **dict.fromkeys(("backend", "backends", "engines", "names"), "backends"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,8 @@ class Option:
     about: str
     takes_value: bool
     choices: tuple[str, ...]
+    closed: bool  # no other values: neither a file nor a name of one's own
+    is_list: bool  # values with commas between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +42,8 @@ class Command:
     name: str
     about: str
     options: tuple[Option, ...]
-    words: tuple[str, ...]  # of its positional arguments, as far as they are a closed list
+    words: tuple[str, ...]  # of its positional arguments, as far as they are known
+    later: tuple[str, ...] = ()  # those that follow one of `words`, which are actions then
 
     @property
     def flags(self) -> list[str]:
@@ -52,28 +64,45 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _command(name: str, about: str, parser: argparse.ArgumentParser) -> Command:
-    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
-    options = tuple(
-        Option(
+    """Options and words of its actions are in it too, of all alike."""
+    own = list(_shown(parser))
+    below = [action for action in own if isinstance(action, argparse._SubParsersAction)]
+    later = [argument for action in below for sub in action.choices.values() for argument in _shown(sub)]
+    options = {
+        argument.option_strings[-1]: Option(
             tuple(argument.option_strings),
             (argument.help or "") % {"prog": parser.prog, **vars(argument)},
             argument.nargs != 0,
             _choices(argument),
+            bool(argument.choices),
+            str(argument.metavar).endswith(("LIST", ",…")),
         )
-        for argument in shown
+        for argument in (*own, *later)
         if argument.option_strings
-    )
-    words = [word for argument in shown if not argument.option_strings for word in _choices(argument)]
-    return Command(name, about, options, tuple(words))
+    }
+    return Command(name, about, tuple(options.values()), _words(own), _words(later))
+
+
+def _shown(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    return (action for action in parser._actions if action.help != argparse.SUPPRESS)
+
+
+def _words(arguments: Iterable[argparse.Action]) -> tuple[str, ...]:
+    found = (_choices(argument) for argument in arguments if not argument.option_strings)
+    return tuple(dict.fromkeys(word for words in found for word in words))
 
 
 def _choices(action: argparse.Action) -> tuple[str, ...]:
-    return tuple(map(str, action.choices or ()))
+    if action.choices:
+        return tuple(map(str, action.choices))
+    if action.dest == "model":
+        return tuple(load_models().models)
+    return tuple(names(_KINDS[action.dest])) if action.dest in _KINDS else ()
 
 
 def _bash(commands: Sequence[Command], addressed: Command) -> Iterator[str]:
     yield "_bench() {"
-    yield '    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=""'
+    yield '    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words="" list=""'
     yield "    if ((COMP_CWORD == 1)); then"
     yield f"        words={shlex.quote(' '.join(command.name for command in commands))}"
     yield "    else"
@@ -83,12 +112,17 @@ def _bash(commands: Sequence[Command], addressed: Command) -> Iterator[str]:
         yield '            case "$prev" in'
         for option in command.options:
             if option.takes_value:
-                yield f"            {'|'.join(option.flags)}) words={_list(option.choices)} ;;"
-        yield f"            *) words={_list([*command.words, *command.flags])} ;;"
+                before = """ list=${cur%"${cur##*,}"}""" if option.is_list else ""
+                yield f"            {'|'.join(option.flags)}) words={_list(option.choices)}{before} ;;"
+        follow = command.later or command.words
+        yield f"            *) words={_list([*follow, *command.flags])}"
+        if command.later:
+            yield f"                ((COMP_CWORD > 2)) || words={_list([*command.words, '--help'])}"
+        yield "                ;;"
         yield "            esac ;;"
     yield "        esac"
     yield "    fi"
-    yield '    COMPREPLY=($(compgen -W "$words" -- "$cur"))'
+    yield '    COMPREPLY=($(compgen -P "$list" -W "$words" -- "${cur#"$list"}"))'
     yield "}"
     yield f"complete -o default -F _bench {' '.join(PROGRAMS)}"
 
@@ -107,10 +141,12 @@ def _zsh(commands: Sequence[Command], addressed: Command) -> Iterator[str]:
         yield f"    {'*' if command is addressed else command.name})"
         yield "        _arguments \\"
         for option in command.options:
-            after = f":value:{_zsh_values(option.choices)}" if option.takes_value else ""
+            after = f":value:{_zsh_value(option)}" if option.takes_value else ""
             for flag in option.flags:
                 yield f"            {shlex.quote(f'*{flag}[{_zsh_text(option.about)}]{after}')} \\"
-        yield f"            {shlex.quote(f'*:argument:{_zsh_values(command.words)}')} ;;"
+        if command.later:
+            yield f"            {shlex.quote(f'1:action:{_zsh_values(command.words)}')} \\"
+        yield f"            {shlex.quote(f'*:argument:{_zsh_values(command.later or command.words)}')} ;;"
     yield "    esac"
     yield "}"
     yield '_bench "$@"'
@@ -126,15 +162,21 @@ def _fish(commands: Sequence[Command], addressed: Command) -> Iterator[str]:
             seen = f"__fish_seen_subcommand_from {command.name}"
             when = "string match -q '*:*' -- (commandline -opc)" if command is addressed else seen
             start = f"complete -c {program} -n {_fish_text(when)}"
-            if command.words:
+            if command.words and not command.later:
                 yield f"{start} -a {_fish_text(' '.join(command.words))}"
+            if command.later:
+                acted = f"__fish_seen_subcommand_from {' '.join(command.words)}"
+                for condition, words in ((f"not {acted}", command.words), (acted, command.later)):
+                    asked = _fish_text(f"{seen}; and {condition}")
+                    yield f"complete -c {program} -n {asked} -a {_fish_text(' '.join(words))}"
             for option in command.options:
                 yield f"{start} {_fish_option(option)}"
 
 
 def _fish_option(option: Option) -> str:
     names = [f"-l {flag[2:]}" if flag[:2] == "--" else f"-s {flag[1:]}" for flag in option.flags]
-    values = f"-x -a {_fish_text(' '.join(option.choices))}" if option.choices else "-r"
+    needed = "-x" if option.closed else "-r"  # the first takes no file
+    values = f"{needed} -a {_fish_text(' '.join(option.choices))}" if option.choices else "-r"
     return " ".join([*names, *([values] if option.takes_value else []), "-d", _fish_text(option.about)])
 
 
@@ -144,6 +186,13 @@ def _list(words: Iterable[str]) -> str:
 
 def _zsh_values(words: Sequence[str]) -> str:
     return f"({' '.join(words)})" if words else "_files"
+
+
+def _zsh_value(option: Option) -> str:
+    if option.closed or not option.choices:
+        return _zsh_values(option.choices)
+    known = f"compadd - {' '.join(option.choices)}"
+    return f"{{_sequence {known}}}" if option.is_list else f"{{{known}; _files}}"
 
 
 def _zsh_text(text: str) -> str:

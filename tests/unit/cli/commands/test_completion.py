@@ -34,7 +34,21 @@ def test_bash_completes_commands_flags_and_closed_values(capsys):
     assert completed(text, "run", "--profile", "") == ["auto", "gpu", "cpu"]
     assert completed(text, "list", "sc") == ["scenarios"]
     assert "--minutes" in completed(text, "http://127.0.0.1:8000", "--")
-    assert completed(text, "run", "--scenario", "") == []  # file names, by bash itself
+    assert completed(text, "run", "--scenario", "first") == ["first-look"]
+    assert completed(text, "run", "--scenario", "./") == []  # file names, by bash itself
+    assert completed(text, "run", "--backends", "vllm,sgl") == ["vllm,sglang", "vllm,sglang-router"]
+    assert completed(text, "run", "--model", "qwen3") == ["qwen3-8b"]
+    assert completed(text, "tune", "sgl") == ["sglang", "sglang-router"]
+    assert completed(text, "nightly", "tr") == ["truth"]
+    assert completed(text, "engines", "in") == ["install"]
+    assert completed(text, "engines", "install", "vllm", "sgl") == ["sglang", "sglang-router"]
+    assert completed(text, "engines", "install", "--dev") == ["--device"]
+    assert completed(text, "engines", "install", "--device", "cu") == ["cuda"]
+    assert completed(text, "kit", "make", "--engines", "llama") == [
+        "llama-cpp-python",
+        "llamacpp",
+        "llamafile",
+    ]
     assert "--api-key" not in completed(text, "run", "--api-key")  # a flag that only refuses
 
 
