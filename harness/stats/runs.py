@@ -58,6 +58,13 @@ class Shift:
         freedom = max((self.freedom + 1) * share - 1, 1.0)
         return type(self)(self.estimate, self.error / math.sqrt(share), freedom)
 
+    def of_rounded(self, variance: float) -> Self:
+        """At least the error of values that were rounded: equal ones show none of their spread.
+
+        `variance` is of the rounding error of the estimate.
+        """
+        return type(self)(self.estimate, max(self.error, math.sqrt(variance)), self.freedom)
+
     def interval(self, confidence: float = 0.95) -> Interval:
         reach = t_quantile((1 + confidence) / 2, self.freedom) * self.error
         return Interval(self.estimate - reach, self.estimate, self.estimate + reach)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TypeVar
 
 import numpy as np
@@ -104,7 +105,9 @@ def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> 
     make_shift = Shift.paired if paired else Shift.welch
     logs, other_logs = ([np.log(start) for start in side] for side in (values, others))
     blocks = tuple(tuple((x - y).tolist()) for x, y in zip(logs, other_logs, strict=True)) if paired else ()
-    shift, apart = make_shift(_means(logs), _means(other_logs)), make_shift(_means(values), _means(others))
+    shift = make_shift(_means(logs), _means(other_logs))
+    shift = shift.of_rounded(rounding(a, values, relative=True) + rounding(b, others, relative=True))
+    apart = make_shift(_means(values), _means(others)).of_rounded(rounding(a, values) + rounding(b, others))
     if none.of_one_start:
         share = independent_share([value for start in blocks for value in start])
         shift, apart = shift.of_fewer(share), apart.of_fewer(share)
@@ -142,6 +145,21 @@ def _pools(values: Mapping[Work, Floats], row: Series) -> list[Floats]:
     return [np.concatenate(start) for start in by_start(values, row.starts())]
 
 
+def rounding(row: Series, values: Sequence[Sequence[float]], *, relative: bool = False) -> float:
+    """Variance of the rounding error of a mean of figures that a file printed with few digits; 0 for others.
+
+    Equal figures may all be off by the same, so their mean is as far off as each. Nine digits are as good as
+    all: a file in seconds has others in ms.
+    """
+    if not any(cell.imported is not None and cell.imported.level == "summary" for cell in row.cells):
+        return 0.0
+    figures = [figure for start in values for figure in start]
+    step = min(
+        10.0 ** -max(-int(Decimal(f"{figure:.9g}").normalize().as_tuple().exponent), 0) for figure in figures
+    )
+    return (step / math.fsum(figures) * len(figures) if relative else step) ** 2 / 12
+
+
 def share_of(metric: str) -> float | None:
     """The percentile of a metric as a share: 0.99 of `ttft_ms.p99`; None if it has none."""
     name = metric.partition(".")[2]
@@ -166,7 +184,7 @@ def estimate(row: Series, metric: str) -> Estimate | None:
         return _estimate(row, metric, (None, middle(values), None), 1, "runs")
     logarithmic = bool((values > 0).all())
     scaled = np.log(values) if logarithmic else values
-    shift = Shift.of_mean(scaled)
+    shift = Shift.of_mean(scaled).of_rounded(rounding(row, [values.tolist()], relative=logarithmic))
     if row.unit == "blocks":
         shift = shift.of_fewer(independent_share(scaled.tolist()))
     interval = exponential(shift.interval()) if logarithmic else shift.interval()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from harness.model import LoadPoint
+from harness.model import Imported, LoadPoint
 from harness.verdicts.ratio import estimate, ratio, share_of
 from harness.verdicts.run_values import series
-from tests.factories.documents import changed
+from tests.factories.documents import changed, made
 from tests.factories.summaries import UNSTEADY, cell
 
 P50, P95 = "ttft_ms.p50", "ttft_ms.p95"
@@ -180,3 +180,46 @@ def test_an_estimate_of_all_requests_needs_two_runs_and_enough_requests():
     assert estimate(of("a", [1], [7.0] * 60), P95) is None
     assert estimate(of("a", [1, 1], [7.0] * 29), P95) is None
     assert estimate(of("a", [1, 1], [0.0] * 60), P95) is None
+
+
+def of_file(label, p50s, level="summary"):
+    file = made(Imported, level=level)
+    cells = [changed(one, imported=file) for one in of(label, p50s, work=label).cells]
+    (found,) = series(cells, POINT, {})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("figures", "step"),
+    [([12.3] * 3, 0.1), ([12.3, 12.34, 12.3], 0.01), ([400.0] * 3, 1.0), ([0.0123 * 1e3] * 3, 0.1)],
+)
+def test_equal_figures_of_files_are_as_unsure_as_their_digits(figures, step):
+    """A uniform error of one step in the last digit, common to equal figures: step / √12."""
+    error = step / np.sqrt(12)
+    found = compared(of_file("a", figures), of_file("b", figures))
+    assert found.shift.error >= np.sqrt(2) * error / np.mean(figures) * (1 - 1e-9)
+    assert 0 < found.shift.p_beyond(-1e-9, 1e-9) <= 1
+    low, middle, high = estimate(of_file("a", figures), P50).interval
+    assert high - low >= 2 * 4.30 * error * 0.99
+    assert low < middle < high
+
+
+def test_a_difference_beyond_the_digits_of_files_stays_sure():
+    found = compared(of_file("a", [12.9] * 3), of_file("b", [12.3] * 3))
+    assert 0 < found.shift.p_beyond(0, 0) < 0.01
+    assert found.difference.low > 0
+
+
+@pytest.mark.parametrize("level", ["records", "answers"])
+def test_figures_that_were_computed_from_records_have_all_digits(level):
+    assert compared(of_file("a", [12.5] * 3, level), of_file("b", [12.5] * 3, level)).shift.error == 0
+
+
+def test_full_digits_of_files_add_nothing():
+    exact = [100 / 7, 101 / 7, 102 / 7]
+    found, plain = (compared(side("a", exact), side("b", exact)) for side in (of_file, of_records))
+    assert found.shift.error == plain.shift.error
+
+
+def of_records(label, p50s):
+    return of(label, p50s, work=label)
