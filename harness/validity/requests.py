@@ -20,8 +20,24 @@ MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
 _MOST_NAMED = 3
-_TOO_MUCH = ("HTTP 429", "HTTP 503", "HTTP 529")  # the last is Anthropic's
 _LESS = "the server refuses what it has no room for: lower the load, or raise its limits; see its log"
+_KEY = "the key was refused during the load: does it end, or has a gateway a quota? See --api-key-env"
+_ELSEWHERE = "the server redirects: `curl -i` shows where to; give that address"
+_PROXY = "a proxy got no answer from the engine: see its time limits, and the logs of both"
+_CUT = "the server, or a proxy before it, closed connections: see its log, and the time limits of the proxy"
+# What to do, by the status or outcome that most failures have.
+_HINTS = {
+    **dict.fromkeys(("HTTP 429", "HTTP 503", "HTTP 529"), _LESS),  # the last is Anthropic's
+    **dict.fromkeys(("HTTP 401", "HTTP 403"), _KEY),
+    **dict.fromkeys(("HTTP 301", "HTTP 302", "HTTP 303", "HTTP 307", "HTTP 308"), _ELSEWHERE),
+    **dict.fromkeys(("HTTP 502", "HTTP 504"), _PROXY),
+    **dict.fromkeys(("reset", "truncated", "unfinished"), _CUT),
+    "timeout": "lower the load, ask for shorter answers, or raise --set request.timeout_s; where a few users "
+    "wait as long, see the engine's log",
+    "connect failed": "nothing took connections there: the server, or a proxy before it, ended or restarted; "
+    "see its log",
+    "malformed": "no engine answers so: look with `curl -i` for a login page or the page of a proxy",
+}
 _ERROR_CHARS = 80
 
 
@@ -59,7 +75,7 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
         invalid = failed / total > MAX_FAILED_SHARE
         why, case = _most_frequent_failure(cell)
         verdict: Doubt = "INVALID" if invalid else "SUSPECT"
-        hint = _LESS if case in _TOO_MUCH else None
+        hint = None if case is UNSET else _HINTS.get(case)
         yield Violation(f"{failed} of {total}{why}", hint=hint, verdict=verdict, failure=case)
 
 

@@ -67,10 +67,13 @@ class Evidence:
         So many measured `requests` would do; None: not known.
         """
         facts, asked = self.facts, self.facts.minimum
+        phases = Counter(self.view.requests["phase"].tolist())
+        sent = phases[Phase.MEASURE]
+        if 2 * len(self.view.answers) < sent and not facts.interrupted:
+            return "most requests got no answer: see to that first", UNSET
         if requests:
-            phases = Counter(self.view.requests["phase"].tolist())
             with_impatient = phases[Phase.MEASURE] + phases[Phase.IMPATIENT]
-            requests = -(-requests * with_impatient // max(phases[Phase.MEASURE], 1))
+            requests = -(-requests * with_impatient // max(sent, 1))
         if facts.interrupted:
             return "the cell was cut short: `bench resume` measures it again", UNSET
         held = None if asked is None else asked.held

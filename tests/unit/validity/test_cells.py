@@ -237,6 +237,26 @@ def test_a_server_that_refuses_what_is_too_much_needs_a_lower_load(status, first
     assert reason.hint.startswith(first)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "status", "asks_for"),
+    [
+        (Outcome.TIMEOUT, UNKNOWN, "request.timeout_s"),
+        (Outcome.CONNECT_FAILED, UNKNOWN, "restarted"),
+        (Outcome.RESET, UNKNOWN, "time limits of the proxy"),
+        (Outcome.TRUNCATED, 200, "time limits of the proxy"),
+        (Outcome.UNFINISHED, 200, "time limits of the proxy"),
+        (Outcome.MALFORMED, 200, "login page"),
+        (Outcome.HTTP_ERROR, 302, "address"),
+        (Outcome.HTTP_ERROR, 403, "--api-key-env"),
+        (Outcome.HTTP_ERROR, 504, "the logs of both"),
+    ],
+)
+def test_what_to_do_about_failed_requests_depends_on_how_they_failed(outcome, status, asks_for):
+    made = records(*GOOD, {"outcome": outcome})
+    made.requests["http_status"][10] = status
+    assert asks_for in only(made).hint
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_failures_that_are_equally_frequent_are_named_alike_in_any_order_of_the_requests(order):
     failed = [

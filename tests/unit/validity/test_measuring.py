@@ -92,6 +92,19 @@ def test_too_few_answers_name_what_would_do():
     assert few.requests_needed == 5
 
 
+def test_more_requests_are_no_help_where_most_failed():
+    made, least = loop(0, 100), {"seconds": 0.0, "answers": 16}
+    for answered in (3, 0):
+        made.requests["outcome"][answered:] = Outcome.TIMEOUT
+        found = reasons(made, minimum=least)["too-few-samples"]
+        assert found.hint == "most requests got no answer: see to that first"
+        assert found.requests_needed is UNSET
+    made.requests["outcome"][:19] = Outcome.OK
+    assert (
+        reasons(made, minimum=least | {"answers": 50})["too-short"].hint == "measure longer: --requests 53"
+    )  # 19 of 20 answer
+
+
 def test_more_requests_are_no_help_where_the_time_was_over():
     of_time = {"seconds": 10.0, "answers": 50, "duration_s": 2.0}
     hint = reasons(loop(0, 100), minimum=of_time, unsent=3)["too-short"].hint
