@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from harness.model import CellResult
+from harness.model.load import LoadKind
 from harness.plan import Block, Cell, ProbeSizes, long_probe
 from harness.verdicts.crossing import Bracket, bracket, crossing, short_and_long
 from harness.verdicts.slo_check import is_spoiled, time_in_system_s
@@ -13,6 +14,7 @@ from harness.verdicts.slo_check import is_spoiled, time_in_system_s
 BRACKET = 1.25  # ratio of the loads that short probes leave to the long ones
 UNKEPT = 0.05  # probability that the capacity is below the load that follows two failed long probes
 HOPELESS = 0.99  # probability that the capacity is below the lowest load, which ends a search there
+LOW_END = 0.025  # probability that the capacity is below the low end of its interval
 MOST_LONG = 5  # long probes of a search over all its starts, if it has no more starts
 
 
@@ -21,19 +23,26 @@ class Next(NamedTuple):
     long: bool  # a probe that decides
 
 
-def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[CellResult]) -> Next | None:
+def next_probe(
+    loads: Sequence[float], start: int, starts: int, tried: Sequence[CellResult], first: int = 0
+) -> Next | None:
     """The next load to try in this start of the engine; None at its end.
 
-    `tried`: the probes so far, of all starts. Short ones double the load from the lowest until one fails, and
-    halve what lies between. Long ones go to the load at which the capacity is as likely above as below, and
-    to a lower one after two while none has kept the limits. There is one in each start, and more in the last
-    one while the answer is far below the estimate. A search ends where it surely fails at the lowest load.
+    `tried`: the probes so far, of all starts. Short ones double the load from that of the index `first` until
+    one fails, and halve what lies between. They halve the load while none has kept the limits, and where the
+    capacity may be below all that was tried. Long ones go to the load at which the capacity is as likely
+    above as below, and to a lower one after two while none has kept the limits. There is one in each start,
+    and more in the last one while the answer is far below the estimate. A search ends where it surely fails
+    at the lowest load.
     """
     short, long = short_and_long(tried, starts)
     left = bracket(short, long)
-    if (not long or left.failed is None) and (index := _next_short(loads, left)) is not None:
+    if (not long or left.failed is None) and (index := _next_short(loads, left, first)) is not None:
         return Next(index, False)
     found = crossing(short, long)
+    lowest = min(cell.load.value for cell in short)
+    if long and lowest > loads[0] and (left.unrefuted is None or found.quantile(LOW_END) < lowest):
+        return Next(_half(loads, lowest), False)
     if long and found.quantile(HOPELESS) <= loads[0] and not any(map(is_spoiled, long)):
         return None
     inside = found.quantile(0.9) > loads[0] and found.quantile(0.5) < loads[-1]
@@ -55,9 +64,11 @@ def usually_at_most(loads: Sequence[float], starts: int) -> int:
     return math.ceil(math.log2(loads[-1] / loads[0])) + 3 + max(MOST_LONG, starts)
 
 
-def _next_short(loads: Sequence[float], found: Bracket) -> int | None:
+def _next_short(loads: Sequence[float], found: Bracket, first: int) -> int | None:
     if found.kept is None:
-        return 0 if found.failed is None else None
+        if found.failed is None:
+            return first
+        return _half(loads, found.failed) if found.failed > loads[0] else None
     if found.kept == loads[-1]:
         return None
     if found.too_much is None:
@@ -69,6 +80,20 @@ def _next_short(loads: Sequence[float], found: Bracket) -> int | None:
     return between[(len(between) - 1) // 2]
 
 
+def _half(loads: Sequence[float], load: float) -> int:
+    return max((index for index, lower in enumerate(loads) if lower <= load / 2), default=0)
+
+
+def first_load(loads: Sequence[float], kind: LoadKind) -> int:
+    """Index of the load with which a search begins: the lowest, or of a closed loop the middle one.
+
+    There the same number of answers takes longest at the lowest load, and too many slots only wait.
+    """
+    middle = math.log(loads[0] * loads[-1]) / 2
+    distances = [abs(math.log(load) - middle) for load in loads]
+    return distances.index(min(distances)) if kind == "concurrency" else 0
+
+
 def probes(
     block: Block, starts: int, sizes: ProbeSizes, measured: Callable[[], Sequence[CellResult]]
 ) -> Iterator[Cell]:
@@ -78,9 +103,10 @@ def probes(
     """
     points = [cell.load for cell in block.cells]
     loads = [point.value for point in points]
+    first = first_load(loads, points[0].kind)
     tried: list[CellResult] = []
     for start in range(block.repeat + 1):
-        while (wanted := next_probe(loads, start, starts, tried)) is not None:
+        while (wanted := next_probe(loads, start, starts, tried, first)) is not None:
             repeat = start + starts * wanted.long
             results = {(result.load.value, result.repeat): result for result in measured()}
             result = results.get((loads[wanted.load_index], repeat))

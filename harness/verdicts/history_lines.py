@@ -1,6 +1,7 @@
 """Lines of the history: what a run adds to it, and what it lacks a figure for."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -90,13 +91,12 @@ def _why_not(summary: Summary, key: Key, figures: Container[Key]) -> str:
 
 
 def why_no_capacity(summary: Summary, found: Capacity) -> str:
-    """A search asks first for its lowest load, in its first start; these requests say which work it was."""
+    """The first probe of all searches between the same ends has the same load: its requests tell the work."""
     return why_unknown(found) or ("" if _first_probe(summary, found.label).repeat == 0 else _NO_FIRST)
 
 
 def _first_probe(summary: Summary, label: str) -> CellResult:
-    probes = (cell for cell in summary.cells if cell.label == label)
-    return min(probes, key=lambda cell: (cell.load.value, cell.repeat))
+    return min((cell for cell in summary.cells if cell.label == label), key=attrgetter("started_unix_ns"))
 
 
 def _figures(summary: Summary) -> dict[Key, dict[str, HistoryFigure]]:

@@ -19,7 +19,7 @@ from harness.plan import (
 )
 from harness.run.execute import Run
 from harness.run.measure.workloads import Workloads
-from harness.run.search import next_probe, probes, usually_at_most
+from harness.run.search import first_load, next_probe, probes, usually_at_most
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
@@ -30,19 +30,19 @@ from tests.factories.documents import changed, made
 LOADS = capacity_grid(Load(requests=1, rate=(1, 64))).rate
 
 
-def searched(capacity, *, starts=3, loads=LOADS, lucky=(), unlucky=()):
+def searched(capacity, *, starts=3, loads=LOADS, kind="rate", lucky=(), unlucky=()):
     """Cells of a search on a server whose limits are kept up to `capacity`.
 
     Short probes at loads of `lucky` keep them whatever the load, those of `unlucky` do not.
     """
     cells = []
+    first = first_load(loads, kind)
     for start in range(starts):
-        while (step := next_probe(loads, start, starts, cells)) is not None:
+        while (step := next_probe(loads, start, starts, cells, first)) is not None:
             load, repeat = loads[step.load_index], start + starts * step.long
             kept = load <= capacity if step.long else load not in unlucky and load <= max(capacity, *lucky, 0)
-            cells.append(
-                cell(load, repeat=repeat, within=1.0 if kept else 0.5, of=1200, **flow(load, capacity))
-            )
+            within = 1.0 if kept else 0.5
+            cells.append(cell(load, repeat=repeat, kind=kind, within=within, of=1200, **flow(load, capacity)))
             assert len(cells) < 30
     assert len(cells) == len({(one.load.value, one.repeat) for one in cells})
     return cells
@@ -69,6 +69,36 @@ def test_every_limit_is_found_in_few_probes(limit):
     assert 3 <= len(long) <= 5
     low, value, high = only(cells).interval
     assert 0.87 * capacity <= low <= value <= capacity <= high <= 1.14 * capacity
+
+
+SLOTS = capacity_grid(Load(requests=1, concurrency=(1, 64))).concurrency
+
+
+@pytest.mark.parametrize("limit", range(1, 41))
+def test_a_closed_loop_is_searched_from_the_middle_and_every_limit_is_found(limit):
+    """At one in flight the same number of answers takes eight times as long as at eight."""
+    cells = searched(limit, loads=SLOTS, kind="concurrency")
+    short, _ = sizes_of(cells)
+    assert short[0] == 8
+    assert limit < 9 or min(short) == 8
+    assert only(cells).interval[1:] == (limit, limit + 1)
+
+
+def test_a_closed_loop_ends_at_its_highest_load_or_at_its_lowest():
+    cells = searched(99, loads=SLOTS, kind="concurrency")
+    assert sizes_of(cells)[0] == [8, 16, 32, 64]
+    assert only(cells).interval == (64, 64, None)
+    cells = searched(0, loads=SLOTS, kind="concurrency")
+    assert sizes_of(cells) == ([8, 4, 2, 1], [1])
+    assert words(only(cells)).startswith("vllm: 1 in flight, the lowest load tried, miss the limits: ")
+
+
+@pytest.mark.parametrize("limit", [3, 5, 6, 7])
+def test_lower_loads_than_the_first_are_tried_where_a_long_probe_leaves_none_that_keeps_the_limits(limit):
+    """A short probe at eight kept them by luck; else no answer could be lower than eight."""
+    cells = searched(limit, loads=SLOTS, kind="concurrency", lucky=(8,))
+    assert min(sizes_of(cells)[0]) <= 4
+    assert only(cells).value == limit
 
 
 @pytest.mark.parametrize("starts", [1, 3, 5])
