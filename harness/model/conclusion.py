@@ -52,6 +52,15 @@ class Speedup(Record, frozen=True, kw_only=True):
         """`(0.96 to 6.2)`, or "" where no interval was found."""
         return f"({short(self.times.low)} to {short(self.times.high)})" if self.times else ""
 
+    def leaning(self, ahead: str) -> str:
+        """`vllm 2.44× (0.96 to 6.2)` of a pair that nothing separates; `no difference seen` if it is 1×.
+
+        `ahead`: what its better backend is called.
+        """
+        if self.factor != "1×":
+            return f"{ahead} {self.span}"
+        return "no difference seen" + (f" {self.between}" if self.between != "(1 to 1)" else "")
+
     def other(self, label: str) -> str:
         """The label of the pair that is not `label`."""
         return self.behind if self.ahead == label else self.ahead

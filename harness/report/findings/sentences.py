@@ -199,7 +199,7 @@ def pair_words(pair: Speedup, shown: Measure) -> str:
     if pair.state == "same":
         return "the same within noise"
     if pair.state == "undecided" and pair.times:
-        return f"{pair.ahead} {pair.span}, undecided"
+        return f"{pair.leaning(pair.ahead)}, undecided"
     return pair.state
 
 

@@ -156,7 +156,7 @@ def sentence(entry: PairVerdict) -> str:
         return refusal_sentence(pair, found.why)
     if found.span and entry.verdict == "not enough runs":
         why = "; ".join(filter(None, (found.lacks or found.why, found.left_out)))
-        return f"{pair}: {names[found.ahead]} {found.span}, undecided: {why}"
+        return f"{pair}: {found.leaning(names[found.ahead])}, undecided: {why}"
     return f"{pair}: {entry.verdict}, {found.why}"
 
 

@@ -9,10 +9,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from harness.model import as_json
+from harness.model.measures import measure
 from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import doubt, doubts, doubts_by_count, order, orders, speedup
 from harness.report.findings.conclusion import under_load as courses
-from harness.report.findings.sentences import by_metric, claims, limit_words, sentence, under_load
+from harness.report.findings.sentences import (
+    by_metric,
+    claims,
+    limit_words,
+    pair_words,
+    sentence,
+    under_load,
+)
 from harness.report.text.screen import screen
 from harness.report.text.table import markdown, terminal
 from harness.report.view import groups
@@ -562,3 +570,16 @@ def test_only_all_of_the_prompt_tokens_are_a_hundred_per_cent_of_hits(share, tex
     )
     behind = f", of which {text} came back into the KV cache" if share else ""
     assert dict(claims(made, groups(made)[0]))["cache hits"] == f"vllm {text}%{behind}"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        ((0.9995, 1.0002, 1.0004), "no difference seen, undecided"),
+        ((0.97, 1.001, 1.04), "no difference seen (0.97 to 1.04), undecided"),
+        ((0.9, 0.98, 1.01), "a 1.02× (0.99 to 1.11), undecided"),
+    ],
+)
+def test_an_undecided_pair_that_rounds_to_equal_leans_to_nobody(ratio, words):
+    compared = summary(cell(), comparison=[pair("a", "b", "not enough runs", ratio)], verdict_rules=RULES)
+    assert pair_words(speedup(compared.comparison[0]), measure("ttft_ms.p50")) == words
