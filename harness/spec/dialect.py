@@ -77,19 +77,25 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiDialect:
+class Served:
+    """Where an API is served, and what the engine is started with for it."""
+
+    path: str = ""  # "": the API's usual one
+    engine_args: tuple[str, ...] = ()
+    remove_args: tuple[str, ...] = ()  # without which it is started, each flag alone
+    engine_env: dict[str, str] = field(default_factory=dict)
+    keeps_turns: bool = False  # started so, it keeps answers, and a later turn may name the one before it
+    limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
+    lora: bool = True  # False: a request cannot name an adapter
+
+
+@dataclass(frozen=True, slots=True)
+class ApiDialect(Served):
     """Differences of another API of this engine from [dialect], which is that of Chat Completions.
 
     A key left out is as there, and so are habits, except those that belong to the chunks of a chat.
     """
 
-    path: str = ""  # "": the API's usual one
-    engine_args: tuple[str, ...] = ()  # with which the engine is started to serve this API
-    remove_args: tuple[str, ...] = ()  # and without which, each flag alone
-    engine_env: dict[str, str] = field(default_factory=dict)  # and with which environment
-    keeps_turns: bool = False  # started so, it keeps answers, and a later turn may name the one before it
-    limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
-    lora: bool = True  # False: a request cannot name an adapter
     exact_output: Fields | None = None
     extra: Fields | None = None
     refuses_neutral: tuple[Literal["temperature", "top_p"], ...] | None = None
@@ -102,18 +108,11 @@ class ApiDialect:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Served):
     """Fields and paths of requests to this engine, in the API `api` once `with_api` has chosen it."""
 
     chat_path: str = "/v1/chat/completions"  # "": it has no Chat Completions
     api: ApiName = "chat"
-    path: str = ""  # of `api`; "": `chat_path`
-    engine_args: tuple[str, ...] = ()  # of `api`: with which the engine is started
-    remove_args: tuple[str, ...] = ()  # and without which
-    engine_env: dict[str, str] = field(default_factory=dict)  # and with which environment
-    keeps_turns: bool = False
-    limit_adds: int = 0
-    lora: bool = True
     exact_output: Fields = field(default_factory=dict)  # force max_tokens; {}: cannot
     extra: Fields = field(default_factory=dict)  # sent with every request
     refuses_neutral: tuple[Literal["temperature", "top_p"], ...] = ()  # left out at 0 and at 1
@@ -143,12 +142,12 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
     own, api = dialect.apis[name], APIS[name]
     if api.gives != "text":  # nothing is drawn, forced, cached or constrained
         return Dialect(
-            dialect.chat_path,
-            name,
-            own.path or api.path,
-            own.engine_args,
-            own.remove_args,
-            own.engine_env,
+            path=own.path or api.path,
+            engine_args=own.engine_args,
+            remove_args=own.remove_args,
+            engine_env=own.engine_env,
+            chat_path=dialect.chat_path,
+            api=name,
             extra=own.extra or {},
             seed={},
             tools={},
