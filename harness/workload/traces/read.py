@@ -45,10 +45,11 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace
     kind = _format(text, str(path)) if named == "auto" else named
     blocks = 0
     if kind in ("mooncake", "jsonl"):
-        lines = list(json_lines(text))
-        if kind == "mooncake" or any(isinstance(line, dict) and "blocks" in line for _, line in lines):
-            blocks = MOONCAKE_BLOCK_TOKENS if kind == "mooncake" else block_tokens
-        rows: Rows = ((line_number, _parsed(kind, value)) for line_number, value in lines)
+        if kind == "mooncake":
+            blocks = MOONCAKE_BLOCK_TOKENS
+        elif any(isinstance(line, dict) and "blocks" in line for _, line in json_lines(text)):
+            blocks = block_tokens
+        rows: Rows = ((line_number, _parsed(kind, value)) for line_number, value in json_lines(text))
     elif kind in ("azure", "burstgpt"):
         rows = _read_csv(text, kind, str(path))
     else:

@@ -91,6 +91,7 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
     first_bad: dict[str, int] = {}
     times, numbers = array("d"), array("q")  # of millions of lines
     paths: list[Parts] = []
+    known: dict[int, Part] = {}  # whole blocks by id, one object for all that share one
     last, repeated = None, 0
     for line, row in rows:
         try:
@@ -105,7 +106,7 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
         last = checked
         times.append(checked.at_s)
         numbers.extend((int(checked.input_tokens), int(checked.output_tokens)))
-        paths.append(_path(source, checked))
+        paths.append(_path(source, checked, known))
     at_s = np.array(times)
     sane = np.abs(at_s - np.median(at_s)) <= MAX_SPAN_S if len(at_s) else np.zeros(0, bool)
     if absurd := len(sane) - int(np.count_nonzero(sane)):
@@ -133,10 +134,10 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
     )
 
 
-def _path(source: Source, row: Row) -> Parts:
+def _path(source: Source, row: Row, known: dict[int, Part]) -> Parts:
     if row.blocks is None:
         return row.parts
-    whole = tuple(Part(block, source.block_tokens) for block in row.blocks)
+    whole = tuple(known.setdefault(block, Part(block, source.block_tokens)) for block in row.blocks)
     return cut_short(whole, int(row.input_tokens))
 
 

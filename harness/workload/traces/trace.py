@@ -260,7 +260,7 @@ def cut_short(path: Parts, tokens: int) -> Parts:
     for part in path:
         if tokens <= 0:
             break
-        kept.append(Part(part.id, min(part.tokens, tokens)))
+        kept.append(part if part.tokens <= tokens else Part(part.id, tokens))
         tokens -= part.tokens
     return tuple(kept)
 

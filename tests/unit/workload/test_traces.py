@@ -49,6 +49,13 @@ def test_mooncake_times_are_milliseconds_and_blocks_are_kept():
     assert trace.skipped == {}
 
 
+def test_a_block_that_prompts_share_is_one_object():
+    """Millions of them, an object each, were most of the memory of a trace."""
+    first, second, third, _ = read_trace(DATA / "mooncake.jsonl").parts
+    assert first[0] is second[0] is third[0]
+    assert first[1] is third[1]
+
+
 def test_azure_dates_become_offsets_to_the_fraction():
     trace = read_trace(DATA / "azure.csv")
     assert trace.format == "azure"
