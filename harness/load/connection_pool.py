@@ -27,7 +27,8 @@ class ConnectionPool:
         self.connect_ns: list[int] = []  # one per connection that was made
         self._routes, self._kernel = routes, kernel
         self._reuse = [reuse] * len(routes)  # by replica
-        self._idle: list[list[Connection]] = [[] for _ in routes]  # by replica
+        # By replica and descriptor, the last that was freed at the end.
+        self._idle: list[dict[int, Connection]] = [{} for _ in routes]
 
     def open(self, replica: int) -> Connection:
         """Starts a connection; POLLOUT says that it is made. Raises OSError if it fails at once."""
@@ -74,7 +75,7 @@ class ConnectionPool:
         """An idle connection that no close has reached; discards those that one has."""
         idle = self._idle[replica]
         while idle:
-            connection = idle.pop()
+            _, connection = idle.popitem()
             if connection.still_open():
                 return connection
             self.discard_closed(connection)
@@ -85,7 +86,7 @@ class ConnectionPool:
             self.discard(connection)
             return
         connection.warm, connection.freed = True, time.monotonic_ns()
-        self._idle[connection.replica].append(connection)
+        self._idle[connection.replica][connection.fd] = connection
 
     def discard_closed(self, connection: Connection) -> None:
         """Discards an idle connection that the server closed."""
@@ -106,9 +107,7 @@ class ConnectionPool:
 
     def discard(self, connection: Connection) -> None:
         del self.connections[connection.fd]
-        idle = self._idle[connection.replica]
-        if connection in idle:
-            idle.remove(connection)
+        self._idle[connection.replica].pop(connection.fd, None)
         self.poller.unregister(connection.fd)
         connection.sock.close()
 
