@@ -29,6 +29,7 @@ class Search:
     better: Literal["lower", "higher"]
     measure: Callable[[Values, float], float | None]
     spent: Callable[[], bool]
+    shares: Sequence[float] = SHARES
     # Better than the default in a trial that there was no time to give to its rivals.
     unfinished: Values | None = field(default=None, init=False)
     _known: dict[tuple[object, float], float | None] = field(default_factory=dict, init=False)
@@ -48,9 +49,9 @@ class Search:
 
     def _shares(self, start: Values) -> tuple[float, ...]:
         """Shares that are long enough for the metric to have a figure."""
-        for index, share in enumerate(SHARES):
+        for index, share in enumerate(self.shares):
             if self._value(start, share) is not None:
-                return SHARES[index:]
+                return tuple(self.shares[index:])
         return ()
 
     def _line(

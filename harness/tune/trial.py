@@ -19,7 +19,7 @@ from harness.spec.backend import Value
 from harness.spec.scenario import Scenario
 from harness.spec.tuned import values_text
 from harness.store.atomic import write_json
-from harness.tune.search import Values
+from harness.tune.search import SHARES, Values
 
 FEWEST_WAVES = 2  # of a closed loop: a trial in which the slots are filled but once shows its ramp alone
 
@@ -81,6 +81,10 @@ class Trials:
     seconds: Callable[[], float]  # since the search began
     done: list[Trial] = field(default_factory=list)
     engine_version: str = ""  # as the last measured engine reported it
+
+    def shares(self) -> tuple[float, ...]:
+        """The shares of different length: where few requests make two of them alike, the larger stands."""
+        return tuple({str(self._size(share)): share for share in SHARES}.values())
 
     def measure(self, values: Values, share: float) -> float | None:
         """The metric; None where the engine did not start, failed or the cell is INVALID.

@@ -228,7 +228,7 @@ class _Session:
         better = better_of(metric)
         assert better is not None  # a scenario cannot name such a primary metric either
         try:
-            search = Search(tunable, better, trials.measure, self._spent)
+            search = Search(tunable, better, trials.measure, self._spent, trials.shares())
             best = search.best(trials.start)
         except KeyboardInterrupt:
             return replace(result, interrupted=True)

@@ -87,6 +87,13 @@ def test_shares_too_short_for_the_metric_are_left_out():
     assert {share for _, share in bench.tried} == {0.5, 1.0}
 
 
+def test_only_the_shares_that_are_given_are_tried():
+    bench = Bench(separable)
+    search = Search({"a": (1, 8)}, "higher", bench.measure, lambda: False, (0.5, 1.0))
+    assert search.best({"a": 1, "b": 3}) == {"a": 8, "b": 3}
+    assert {share for _, share in bench.tried} == {0.5, 1.0}
+
+
 @pytest.mark.parametrize("budget", [0.3, 1.0, 2.0, 5.0])
 def test_no_trial_begins_after_the_budget(budget):
     bench = Bench(separable, budget)

@@ -41,6 +41,19 @@ def test_the_share_of_a_trial_is_that_of_the_requests_it_sent(trials):
     ]
 
 
+@pytest.mark.parametrize(
+    ("requests", "shares"), [(12, (0.25, 0.5, 1.0)), (8, (0.5, 1.0)), (4, (1.0,)), (3, (1.0,))]
+)
+def test_two_shares_of_the_same_requests_are_not_measured_twice(trials, requests, shares):
+    trials.scenario.load.requests = requests
+    assert trials.shares() == shares
+
+
+def test_shares_of_the_same_requests_and_another_time_are_two(trials):
+    trials.scenario.load.__dict__.update(requests=4, duration_s=60.0)
+    assert trials.shares() == (0.25, 0.5, 1.0)
+
+
 def test_a_short_trial_goes_through_the_whole_profile_of_the_rate(trials):
     trials.scenario.load.__dict__.update(profile=(Segment(8, 0.5, 1), Segment(4, 1, 1)), repeat_profile=False)
     trials.measure({"a": 1}, 0.5)
