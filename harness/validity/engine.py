@@ -8,15 +8,23 @@ from harness.metrics.view import Mask
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.model.metric import OF_AUDIO
 from harness.model.numbers import counted
-from harness.records.layout import UNKNOWN, EventKind
+from harness.records.layout import UNKNOWN, EventKind, Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.usage import beyond, limited
 
 
 def _died(cell: Evidence) -> Iterator[Violation]:
     if exited := cell.facts.engine_exited:
-        log = cell.facts.engine_log
-        yield Violation(exited, hint=f"see {log}" if log else None)
+        log = cell.facts.engine_log or "the engine log"
+        slow = "lower the load, ask for shorter answers, or raise --set request.timeout_s; if it hung, "
+        yield Violation(exited, hint=f"{slow if _waited_in_vain(cell) else ''}see {log}")
+
+
+def _waited_in_vain(cell: Evidence) -> bool:
+    """Whether its last request ran into the time limit: an engine that dies closes connections."""
+    rows = cell.view.requests
+    ended = rows[rows["outcome"] != Outcome.CANCELLED]
+    return bool(len(ended) and ended["outcome"][np.argmax(ended["end_ns"])] == Outcome.TIMEOUT)
 
 
 def _restarted(cell: Evidence) -> Iterator[Violation]:

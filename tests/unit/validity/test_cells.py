@@ -257,6 +257,17 @@ def test_what_to_do_about_failed_requests_depends_on_how_they_failed(outcome, st
     assert asks_for in only(made).hint
 
 
+@pytest.mark.parametrize(("last", "lower"), [(Outcome.TIMEOUT, True), (Outcome.RESET, False)])
+@pytest.mark.parametrize("log", [None, "logs/a.log"])
+def test_an_engine_that_let_its_last_requests_wait_may_be_too_slow_for_the_load(last, lower, log):
+    made = records(*GOOD, {"outcome": Outcome.TIMEOUT}, {"outcome": last}, {"outcome": Outcome.CANCELLED})
+    made.requests["end_ns"][10:] = made.requests["end_ns"][:10].max() + np.array([1, 2, 3])
+    evidence = Evidence(RequestView(made), facts(engine_exited="why", engine_log=log))
+    (hint,) = [one.hint for one in judge(evidence).reasons if one.code == "engine-died"]
+    assert hint.startswith("lower the load") == lower
+    assert hint.endswith(f"see {log or 'the engine log'}")
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_failures_that_are_equally_frequent_are_named_alike_in_any_order_of_the_requests(order):
     failed = [
