@@ -32,10 +32,10 @@ def locate(kind: paths.Kind, name: str) -> Path:
     return known
 
 
-def check_name(kind: paths.Kind, path: Path, name: object) -> None:
+def check_scenario_name(path: Path, name: object) -> None:
     """Raises SpecError for a file that is found by its own name and calls itself otherwise: what is measured
-    would have a name that no command takes, or that of another definition."""
-    found = paths.definition(kind, path.stem)
+    would have a name that no command takes, or that of another scenario."""
+    found = paths.definition("workloads", path.stem)
     if isinstance(name, str) and name != path.stem and found is not None and found.samefile(path):
         raise SpecError(
             f"calls itself '{name}', and is found as '{path.stem}'",

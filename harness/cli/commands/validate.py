@@ -50,7 +50,7 @@ def _check(path: Path) -> str:
         for profile in PROFILES if "profiles" in table else PROFILES[:1]:
             scenario = parse_scenario(with_profile(table, profile, str(path)), str(path))
             check_engine_values(scenario.engine_values, (), f"{path}:engine_values")
-        files.check_name("workloads", path, scenario.name)
+        files.check_scenario_name(path, scenario.name)
         return "scenario"
     if "models" in table:
         parse_models(table, str(path))

@@ -147,7 +147,7 @@ def load_scenario(
     path = files.locate("workloads", name)
     table = with_profile(files.read_toml(path), profile, str(path))
     header = table.get("scenario")
-    files.check_name("workloads", path, header.get("name") if isinstance(header, Mapping) else None)
+    files.check_scenario_name(path, header.get("name") if isinstance(header, Mapping) else None)
     for dotted, value in (overrides or {}).items():
         table = files.override(table, dotted, value)
     try:
