@@ -14,7 +14,7 @@ from harness.doctor.loads import Load, whole
 from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import LoadResult
-from harness.metrics.arrivals import Statistics
+from harness.metrics.arrivals import dispersion
 from harness.metrics.throughput import rates
 from harness.metrics.view import RequestView
 from harness.metrics.window import measured_window, work_shares
@@ -164,5 +164,5 @@ def _server(late_us: Mapping[str, float], busy_share: float | None) -> ScriptedS
 
 def _arrivals(records: Records, ledger: list[dict[str, object]], t0_ns: int) -> Dispersions:
     received = np.array([record["received_ns"] for record in ledger], np.int64) - t0_ns
-    drawn = records.requests["intended_ns"]
-    return Dispersions(*(Statistics.of(np.sort(times)).dispersion for times in (drawn, received)))
+    sent, arrived = np.sort(records.requests["intended_ns"]), np.sort(received)
+    return Dispersions(dispersion(sent, sent), dispersion(arrived, arrived))

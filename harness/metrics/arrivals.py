@@ -7,7 +7,6 @@ All limits are those of one false alarm in 1,000 cells.
 """
 
 import math
-from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from harness.metrics.view import Floats
-from harness.model import Arrivals, Load, known
+from harness.model import Arrivals, ArrivalStatistics, Load, known
 from harness.records.layout import UNKNOWN, Outcome
 from harness.records.request_table import RequestTable
 from harness.stats.gamma import dispersion_limits, gamma_cdf
@@ -39,23 +38,18 @@ _KOLMOGOROV = math.sqrt(-math.log(_ALPHA / 2) / 2)
 TITLES = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispersion", "ks": "KS distance"}
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    rate_per_s: float
-    gap_cv: float  # standard deviation over mean of the gaps: 1 for Poisson arrivals, 0 for a metronome
-    dispersion: float  # variance over mean of the counts in bins of about 5: likewise
-
-    @classmethod
-    def of_schedule(cls, times_ns: Stamps) -> "Statistics | None":
-        """None if the arrivals are too few, or all at one moment. `times_ns` may be in any order."""
-        ordered = np.sort(times_ns)
-        return cls.of(ordered) if len(ordered) > 2 * _PER_BIN and ordered[-1] > ordered[0] else None
-
-    @classmethod
-    def of(cls, times_ns: Stamps) -> "Statistics":
-        gaps = np.diff(times_ns)
-        mean = float(gaps.mean())
-        return cls(1e9 / mean, float(gaps.std(ddof=1)) / mean, _dispersion(_counts(times_ns, times_ns)))
+def statistics(times_ns: Stamps) -> ArrivalStatistics | None:
+    """None if the arrivals are too few, or all at one moment. `times_ns` may be in any order."""
+    ordered = np.sort(times_ns)
+    if len(ordered) <= 2 * _PER_BIN or ordered[-1] == ordered[0]:
+        return None
+    gaps = np.diff(ordered)
+    mean = float(gaps.mean())
+    return ArrivalStatistics(
+        rate_per_s=1e9 / mean,
+        gap_cv=float(gaps.std(ddof=1)) / mean,
+        dispersion=dispersion(ordered, ordered),
+    )
 
 
 def compare_cell(
@@ -100,10 +94,9 @@ def compare(
     their own.
     """
     count = len(sent_ns)
-    schedule, sent = Statistics.of_schedule(asked_ns), Statistics.of_schedule(sent_ns)
-    asked = None
-    if schedule is not None:
-        asked = replace(schedule, rate_per_s=rate_per_s or schedule.rate_per_s)
+    asked, sent = statistics(asked_ns), statistics(sent_ns)
+    if asked is not None and rate_per_s:
+        asked = structs.replace(asked, rate_per_s=rate_per_s)
     if count < MIN_ARRIVALS or asked is None or sent is None:
         too_few = f"{count} arrivals; {MIN_ARRIVALS} are needed"
         at_once = "all at one moment" if len(asked_ns) else "when they were to leave is not known"
@@ -111,8 +104,8 @@ def compare(
         return Arrivals(
             process=process,
             arrivals=count,
-            asked=None if asked is None else asdict(asked),
-            achieved=None if sent is None else asdict(sent),
+            asked=None if asked is None else structs.asdict(asked),
+            achieved=None if sent is None else structs.asdict(sent),
             verdict="not tested",
             reason=reason,
         )
@@ -124,8 +117,8 @@ def compare(
         process=process,
         arrivals=count,
         against=test.against,
-        asked=asdict(asked),
-        achieved={**asdict(test.sent), "ks": test.distance},
+        asked=structs.asdict(asked),
+        achieved={**structs.asdict(test.sent), "ks": test.distance},
         limits={name: list(limit) for name, limit in test.limits.items()},
         verdict="kept",
         reason=None,
@@ -136,19 +129,23 @@ def compare(
 
 class _Test(NamedTuple):
     against: str
-    sent: Statistics
+    sent: ArrivalStatistics
     distance: float  # of Kolmogorov and Smirnov
     limits: dict[str, Limits]
 
 
-def _against_schedule(asked: Statistics, asked_ns: Stamps, sent: Statistics, sent_ns: Stamps) -> _Test:
+def _against_schedule(
+    asked: ArrivalStatistics, asked_ns: Stamps, sent: ArrivalStatistics, sent_ns: Stamps
+) -> _Test:
     limits = _limits_of_schedule(asked, len(sent_ns))
     limits["ks"] = (0.0, _KOLMOGOROV * math.sqrt(2 / len(sent_ns)))
-    in_its_bins = replace(sent, dispersion=_dispersion(_counts(sent_ns, asked_ns)))
+    in_its_bins = structs.replace(sent, dispersion=dispersion(sent_ns, asked_ns))
     return _Test("its schedule", in_its_bins, _distance_of_times(asked_ns, sent_ns), limits)
 
 
-def _against_process(asked: Statistics, sent: Statistics, sent_ns: Stamps, burstiness: float) -> _Test:
+def _against_process(
+    asked: ArrivalStatistics, sent: ArrivalStatistics, sent_ns: Stamps, burstiness: float
+) -> _Test:
     count = len(sent_ns)
     limits = _limits_of_process(burstiness, count)
     if burstiness < 1 / _PER_BIN:  # bursts fill more than a bin: no formula for the counts holds
@@ -165,17 +162,15 @@ def outside(arrivals: Arrivals) -> list[str]:
     return [name for name in limits if name in sent and not limits[name][0] <= sent[name] <= limits[name][1]]
 
 
-def _counts(times_ns: Stamps, range_ns: Stamps) -> NDArray[np.int64]:
-    """Counts per bin, between the first and the last of `range_ns`: they set the bins and are not counted."""
+def dispersion(times_ns: Stamps, range_ns: Stamps) -> float:
+    """Variance over mean of the counts per bin, between the first and the last of `range_ns`: they set the
+    bins and are not counted. Both are ascending."""
     first, last = int(range_ns[0]), int(range_ns[-1])
     bins = max(len(range_ns) // _PER_BIN, 1)
     inner = times_ns[1:-1]
     inner = inner[(inner >= first) & (inner <= last)]
     places = ((inner - first) / (last - first) * bins).astype(np.int64)
-    return np.bincount(np.minimum(places, bins - 1), minlength=bins)
-
-
-def _dispersion(counts: NDArray[np.int64]) -> float:
+    counts = np.bincount(np.minimum(places, bins - 1), minlength=bins)
     mean = counts.mean()
     return float(counts.var(ddof=1) / mean) if mean else 0.0
 
@@ -191,7 +186,7 @@ def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
     return {"gap_cv": (cv / of_gaps, cv * of_gaps), "dispersion": (index * low, index * high)}
 
 
-def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
+def _limits_of_schedule(asked: ArrivalStatistics, count: int) -> dict[str, Limits]:
     """The limits within which two draws of one process stay. A regular schedule must stay below what chance
     would give."""
     bins = count // _PER_BIN

@@ -1,14 +1,13 @@
 """The requests of one load point as a document: number, lengths, similarity, send times. Pure."""
 
 from collections import Counter
-from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.arrivals import Statistics
+from harness.metrics.arrivals import statistics
 from harness.metrics.prefix import reusable
-from harness.model import ArrivalStatistics, ChatCount, Histogram, Lengths, RequestFigures, Sharing
+from harness.model import ChatCount, Histogram, Lengths, RequestFigures, Sharing
 from harness.records.request_table import RequestTable
 
 BLOCK_TOKENS = 16  # of a paged cache that reuses whole blocks: the default of vLLM
@@ -42,7 +41,7 @@ def describe(requested: RequestTable, warmup: int, send_ns: Ints | None) -> Requ
             block_tokens=BLOCK_TOKENS,
             sharing_requests=int(np.count_nonzero(shared)),
         ),
-        arrivals=_arrivals(send_ns),
+        arrivals=None if send_ns is None else statistics(send_ns),
     )
 
 
@@ -70,8 +69,3 @@ def _sessions(requested: RequestTable) -> ChatCount | None:
 
 def _share(part: Ints, whole: Ints) -> float:
     return float(part.sum() / max(whole.sum(), 1))
-
-
-def _arrivals(send_ns: Ints | None) -> ArrivalStatistics | None:
-    statistics = Statistics.of_schedule(send_ns) if send_ns is not None else None
-    return ArrivalStatistics(**asdict(statistics)) if statistics else None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
+from harness.metrics.arrivals import MIN_ARRIVALS, compare, compare_cell, statistics
 from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, Outcome
 from harness.records.request_table import RequestTable
@@ -28,8 +28,8 @@ def drawn(process="poisson", rate=50.0, count=1000, seed=1, **options):
 
 
 def test_statistics_tell_a_metronome_from_chance_from_bursts():
-    metronome, chance = Statistics.of(METRONOME), Statistics.of(drawn(count=20_000))
-    bursts = Statistics.of(drawn(count=20_000) // (1000 * MS) * (1000 * MS))
+    metronome, chance = statistics(METRONOME), statistics(drawn(count=20_000))
+    bursts = statistics(drawn(count=20_000) // (1000 * MS) * (1000 * MS))
     assert metronome.gap_cv == 0
     assert metronome.dispersion < 0.05
     assert metronome.rate_per_s == pytest.approx(100)
@@ -216,8 +216,8 @@ def test_the_schedule_of_a_file_that_has_none_was_not_all_at_one_moment():
 
 def test_eleven_arrivals_have_a_spread_and_ten_have_none():
     apart = np.arange(11) * 1_000_000
-    assert Statistics.of_schedule(apart).rate_per_s == pytest.approx(1000)
-    assert Statistics.of_schedule(apart[:10]) is None
+    assert statistics(apart).rate_per_s == pytest.approx(1000)
+    assert statistics(apart[:10]) is None
 
 
 def made(asked, sent):
