@@ -44,16 +44,16 @@ def join(parts: Sequence[Path], folder: Path) -> list[Path]:
     archives = [_whole(part) for part in parts if part.name.endswith(_LIST)]
     if not archives:
         raise PartsError("the list of check sums (NAME.sha256) is not among the parts")
-    places = [folder / _first_name(names) for names in archives]
-    for place in places:
-        if place.exists():
-            raise PartsError(f"{place} is there already: move it away, or unpack into another folder")
+    targets = [folder / _first_name(names) for names in archives]
+    for target in targets:
+        if target.exists():
+            raise PartsError(f"{target} is there already: move it away, or unpack into another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    for names, place in zip(archives, places, strict=True):
+    for names, target in zip(archives, targets, strict=True):
         with tempfile.TemporaryDirectory(prefix=".join-", dir=folder) as room:
             unpack(io.BufferedReader(_Joined(names)), Path(room))
-            Path(room, place.name).rename(place)
-    return places
+            Path(room, target.name).rename(target)
+    return targets
 
 
 def _first_name(parts: Sequence[Path]) -> str:
