@@ -135,11 +135,14 @@ def _gate(
     for figure in gone:
         if not figure.allowed:
             yield Place(figure.run, figure.label).row("missing", figure.why, figure.load, figure.metric)
-    level = LEVEL / max(sum(len(pair.pairings) for pair in pairs), 1)
+    tests = (1 if pair.capacity is not None else len(pair.pairings) for pair in pairs)
+    level = LEVEL / max(sum(tests), 1)
     for pair, pair_figures in zip(pairs, compared, strict=True):
         subject = Place(pair.new.run.name, pair.new.label)
         if pair_figures.capacity is not None:  # its loads were tried by chance
             yield from subject.capacity(pair_figures.capacity)
+            if pair_figures.capacity.verdict != "not comparable":
+                yield from subject.counts(*pair.carried, None, level)
             continue
         yield from subject.findings(pair_figures.findings)
         for pairing in pair.pairings:
@@ -270,6 +273,21 @@ class _Pair:
             return None
         refused = None if self.force else self.refused or obstacle(self.new.cells, self.old.cells)
         return capacity_pair(a, b, self._in_words(refused) if refused else None)
+
+    @property
+    def carried(self) -> tuple[Series, Series]:
+        """Both sides at the loads that both surely carry. Near its capacity an open loop has bursts that a
+        server may refuse, more of them at one load than at another, so there these loads end at half of it.
+        """
+        found = (self.new.capacity, self.old.capacity)
+        values = [capacity.interval[1] or 0.0 for capacity in found if capacity]
+        kinds = {capacity.kind for capacity in found if capacity}
+        most = min(values, default=0.0) / (2 if "rate" in kinds else 1)
+        new, old = (
+            Series(member.name, tuple(cell for cell in member.cells if cell.load.value <= most))
+            for member in (self.new, self.old)
+        )
+        return new, old
 
     def missing(self) -> Iterator[Missing]:
         old, new = (

@@ -12,9 +12,9 @@ from harness.verdicts.history import LEAST_NIGHTS, Series, changes
 
 MOST_OPEN = 6  # charts of the primary metric; with more they are folded as well
 EXPLAINED = (
-    "One point per run, the geometric mean of its repeats, labelled with the version of the engine where "
-    f"that changes. A dotted line is a level; a level needs {LEAST_NIGHTS} runs, so that one odd run is no "
-    "change."
+    "One point per run, the geometric mean of its repeats or the capacity that its search found, labelled "
+    "with the version of the engine where that changes. A dotted line is a level; a level needs "
+    f"{LEAST_NIGHTS} runs, so that one odd run is no change."
 )
 
 

@@ -98,6 +98,39 @@ def test_two_searches_that_cannot_be_compared_fail_a_gate():
     assert compare_runs([searched("base", FAST), run("new", cells("vllm", 100))]).pairs[0].capacity is None
 
 
+MORE_FAIL = "10 of 160 requests failed, 0 of 160 of the baseline, at loads that both carry"
+
+
+@pytest.mark.parametrize(
+    ("failed", "found", "rows"),
+    [
+        (2, FAST, [("failures", MORE_FAIL)]),
+        (0, FAST, []),
+        (2, changed(FAST, interval=(5, 6, 7)), []),  # at 4/s a burst is near what a server of 6/s carries
+        (2, changed(FAST, interval=(4, 4, 5), kind="concurrency"), [("failures", MORE_FAIL)]),
+    ],
+)  # fmt: skip
+def test_requests_that_fail_at_loads_that_both_searches_carry_fail_a_gate(failed, found, rows):
+    """A limit that 5% may miss is kept where 3% fail at every load, and the capacity hardly falls."""
+    base, new = searched("base", found), searched("new", found)
+    answered = [
+        changed(one, requests={"planned": 32, "sent": 32, "ok": 32 - failed, "failed": failed,
+                               "dropped": 0, "warmup": 4, "outcomes": {"http_error": failed}})
+        for one in new.cells
+    ]  # fmt: skip
+    new = dataclasses.replace(new, summary=replace(new.summary, cells=tuple(answered)))
+    assert [(row.kind, row.why) for row in compare_runs([base, new]).gate] == rows
+
+
+def test_one_request_that_fails_where_both_carry_the_load_decides_nothing():
+    base, new = searched("base", FAST), searched("new", FAST)
+    first = changed(new.cells[0], requests={"ok": 31, "failed": 1, "outcomes": {"http_error": 1}})
+    new = dataclasses.replace(new, summary=replace(new.summary, cells=(first, *new.cells[1:])))
+    (row,) = compare_runs([base, new]).gate
+    assert row.kind == "undecided"
+    assert row.why.startswith("1 of 160 requests failed, 0 of 160 of the baseline, at loads that both carry")
+
+
 def asked(name, marks, label="vllm"):
     """A run whose backend answered with these marks under load."""
     conditions = {"unloaded": {"marks": "1" * 600}, "saturated": {"marks": marks}}
