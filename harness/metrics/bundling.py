@@ -3,7 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import event_gaps_ms, first_arrivals, first_tokens, per_token_ms, unseen_tokens
+from harness.metrics.latency import (
+    after_summaries,
+    event_gaps_ms,
+    first_arrivals,
+    first_tokens,
+    per_token_ms,
+    unseen_tokens,
+)
 from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, Records, with_text
 
@@ -29,8 +36,8 @@ def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
     the median over all answers that have a TPOT, as if each later event held one token and the first arrival
     all others.
     """
-    rows = view.answers
-    rows = rows[np.isfinite(per_token_ms(rows))]
+    rows = view.of(after_summaries)
+    rows = rows[np.isin(rows["seq"], view.answers["seq"]) & np.isfinite(per_token_ms(rows))]
     unknown = first_tokens(rows) == UNKNOWN
     if not unknown.any():
         return None

@@ -183,9 +183,33 @@ def by_arrival(records: Records) -> Records:
     return replace(records, requests=rows)
 
 
+def after_summaries(view: RequestView) -> Rows:
+    """The measured requests, with the answer alone of those whose reasoning came as a summary.
+
+    Reasoning with fewer letters than tokens is one: nobody can say how many tokens came before which part.
+    """
+    rows, records = view.measured_requests, view.records
+    if not ((rows["first_reasoning_ns"] != UNKNOWN) & (rows["reasoning_tokens"] > 0)).any():
+        return rows
+    letters, events = np.zeros(records.seq_count), np.zeros(records.seq_count, np.int64)
+    for block in records.event_blocks():
+        thought = block[block["kind"] == EventKind.REASONING]
+        letters += np.bincount(thought["seq"], thought["text_chars"], len(letters))
+        answer = block[np.isin(block["kind"], (EventKind.TEXT, EventKind.TOOL_CALL))]
+        events += np.bincount(answer["seq"], minlength=len(events))
+    thoughts = (rows["first_reasoning_ns"] != UNKNOWN) & (rows["output_tokens"] != UNKNOWN)
+    short = thoughts & (letters[rows["seq"]] < rows["reasoning_tokens"])
+    rows = rows.copy()
+    rows["output_tokens"][short] -= rows["reasoning_tokens"][short]
+    rows["text_events"][short] = events[rows["seq"]][short]
+    rows["first_text_ns"][short] = rows["first_answer_ns"][short]
+    rows["first_tokens"][short], rows["reasoning_tokens"][short] = UNKNOWN, UNKNOWN
+    return rows
+
+
 def tpot_of_each_ms(view: RequestView) -> Floats:
     """`per_token_ms` of each measured request; +inf for one that failed, whatever came before."""
-    rows = view.measured_requests
+    rows = view.of(after_summaries)
     return np.where(rows["outcome"] == Outcome.OK, per_token_ms(rows), np.inf)
 
 

@@ -299,3 +299,21 @@ def test_gaps_that_itl_would_not_have_anyway_are_not_among_those_it_leaves_out()
     assert latency.with_silent_tokens(RequestView(made)).tolist() == [0, 1]
     assert latency.itl_ms(RequestView(made)).tolist() == [20]
     assert latency.unknown_gaps(RequestView(made)) == 1
+
+
+@pytest.mark.parametrize(("thought", "tpot_ms"), [(200, 10.0), (4, 510 / 9)])
+def test_tpot_is_of_the_answer_alone_where_reasoning_is_a_summary(thought, tpot_ms):
+    """Two events of three letters each cannot be 200 tokens. They may be 4: then both count."""
+    texts = [700, 1150, *range(1160, 1220, 10)]
+    made = records({"sent": 0, "texts": texts, "tokens": thought + 6, "thoughts": 2})
+    made.requests["reasoning_tokens"] = thought
+    view = RequestView(made)
+    assert latency.tpot_ms(view) == pytest.approx([tpot_ms])
+    assert latency.of_metric(view, "ttft_ms") == pytest.approx([700])
+    assert (tokens_of_first_events(view) is None) == (thought == 200)
+
+
+def test_a_thought_without_an_answer_after_its_summary_has_no_tpot():
+    made = records({"sent": 0, "texts": [700, 1150], "tokens": 200, "thoughts": 2})
+    made.requests["reasoning_tokens"] = 200
+    assert len(latency.tpot_ms(RequestView(made))) == 0
