@@ -190,9 +190,12 @@ def _measured(folder: Path) -> tuple[str, int]:
     if scenario.endswith(".toml"):
         scenario = str(folder / "head" / scenario)
     flags = ["--backends", ",".join(SIDES), "--scenario", scenario, "--launch", "process", "--no-agreement"]
-    budget = ["--repeats", "auto", "--budget", _input("budget", "30m")]
+    options = _options()
+    # A capacity search ends by itself, and `bench run` refuses a budget for it.
+    search = "--find-capacity" in options
+    budget = [] if search else ["--repeats", "auto", "--budget", _input("budget", "30m")]
     with _printing_no_commands():
-        printed, code = _bench(folder, "run", *flags, *budget, *_options())
+        printed, code = _bench(folder, "run", *flags, *budget, *options)
         print(printed, flush=True)
     summary = next((folder / "results").glob("*/summary.json"), None)
     if summary is None:

@@ -369,3 +369,16 @@ def test_code_of_the_pull_request_gets_no_credential_and_no_file_of_the_runner(m
     kept = measure.environment()
     assert kept["CI"] == kept["GITHUB_SHA"] == "x"
     assert not refused & kept.keys()
+
+
+@pytest.mark.parametrize(
+    ("options", "ends_by_itself"), [("--find-capacity --rate 1,64", True), ("--requests 100", False)]
+)
+def test_a_capacity_search_has_no_budget(options, ends_by_itself, tmp_path, monkeypatch):
+    """`bench run` refuses --budget and --repeats auto for it."""
+    asked = []
+    monkeypatch.setenv("BENCH_OPTIONS", options)
+    monkeypatch.setattr(measure, "_bench", lambda _folder, *words: (asked.append(words), ("", 2))[1])
+    text, code = measure._measured(tmp_path)
+    assert (text.startswith("**Not measured.**"), code) == (True, 2)
+    assert ("--budget" not in asked[0], "auto" not in asked[0]) == (ends_by_itself, ends_by_itself)
