@@ -23,10 +23,11 @@ with 4. A rule with "alone" next to its verdict makes these metrics doubtful and
 limit keeps it; `contended`, `stolen-time` and the start in `ramp-kept` begin at theirs.
 
 The cause decides what follows from an INVALID cell. *engine*: the run failed, which counts against the engine
-([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice. *work*:
-it is about what was asked for, so measuring again is no better. Where a cell is INVALID for several causes
-the client comes first, then the machine, then the engine, unless the engine died or restarted, the machine
-stood still, or the client's fault only made the load easier: idle slots fail no request.
+([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice, unless
+it took more than half an hour. *work*: it is about what was asked for, so measuring again is no better.
+Where a cell is INVALID for several causes the client comes first, then the machine, then the engine, unless
+the engine died or restarted, the machine stood still, or the client's fault only made the load easier: idle
+slots fail no request.
 """
 CAPACITY = """## Capacity searches
 
