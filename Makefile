@@ -163,6 +163,7 @@ bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studie
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 	$(BIN)/python -m tests.bench.planning
+	$(BIN)/python -m tests.bench.growth
 
 package: $(VENV)/ready ## sdist, and the wheel built from it
 	$(BIN)/python -m build --outdir dist
