@@ -134,7 +134,10 @@ class EngineSession(Server):
         before = self._generated()
         try:
             for server in self.replicas:
-                hello(server, answer_s)
+                # As a new client: one that takes no connections may still answer on those that are open.
+                new = Server(server.definition, server.base_url, server.served_name, server.access)
+                with closing(new):
+                    hello(new, answer_s)
         except SetupError:
             generated = (self._generated() or 0.0) - before if before is not None else 0.0
             self._computes = generated > 0
