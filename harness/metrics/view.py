@@ -77,7 +77,7 @@ class RequestView:
 
     @cached_property
     def _event_groups(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """Of each stretch of events of one request: its `seq`, its first event, and the number of events."""
+        """The `seq`, the first event and the number of events of each stretch of events of one request."""
         seqs = self.records.events["seq"]
         starts = np.flatnonzero(np.diff(seqs, prepend=-1))
         return seqs[starts], starts, np.diff(starts, append=len(seqs))
