@@ -78,7 +78,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where an API is served, and what the engine is started with for it."""
+    """The place of an API, and what the engine is started with to serve it."""
 
     path: str = ""  # "": the API's usual one
     engine_args: tuple[str, ...] = ()
