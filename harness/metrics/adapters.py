@@ -8,6 +8,7 @@ import numpy as np
 from harness.metrics import latency
 from harness.metrics.view import CellView, Figures, Mask
 from harness.model import AdapterFigures
+from harness.model.numbers import quotient
 from harness.records.layout import UNKNOWN
 
 BASE = "base"
@@ -39,8 +40,8 @@ def compute(cell: CellView) -> Figures:
             slots=slots if isinstance(slots, int) else None,
             swaps=len(cell.part(first).measured_requests),
             swap_ms=_less(swapped, ttft["held"]),
-            ttft_over_base=_over(ttft["held"] if ttft["held"] is not None else swapped, ttft["base"]),
-            tpot_over_base=_over(tpot["held"], tpot["base"]),
+            ttft_over_base=quotient(ttft["held"] if ttft["held"] is not None else swapped, ttft["base"]),
+            tpot_over_base=quotient(tpot["held"], tpot["base"]),
         )
     )
 
@@ -67,7 +68,3 @@ def _median(cell: CellView, mask: Mask, metric: str) -> float | None:
 
 def _less(value: float | None, other: float | None) -> float | None:
     return None if value is None or other is None else value - other
-
-
-def _over(value: float | None, other: float | None) -> float | None:
-    return None if value is None or not other else value / other

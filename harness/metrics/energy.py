@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from harness.metrics import series
 from harness.metrics.window import Window
 from harness.model import Energy
+from harness.model.numbers import quotient
 from harness.records.series import Telemetry
 
 # Two seconds, less the last samples before the load: power that a driver averages may already be of it.
@@ -80,12 +81,8 @@ def describe(
         **parts,
         window_s=window.seconds,
         joules=busy_w * window.seconds,
-        joules_per_output_token=_per(busy_w, tokens_per_s),
-        joules_per_output_token_above_idle=_per(above_w, tokens_per_s),
-        joules_per_request=_per(busy_w, requests_per_s),
-        output_tokens_per_s_per_watt=_per(tokens_per_s, busy_w),
+        joules_per_output_token=quotient(busy_w, tokens_per_s),
+        joules_per_output_token_above_idle=quotient(above_w, tokens_per_s),
+        joules_per_request=quotient(busy_w, requests_per_s),
+        output_tokens_per_s_per_watt=quotient(tokens_per_s, busy_w),
     ), ""
-
-
-def _per(amount: float | None, divisor: float | None) -> float | None:
-    return amount / divisor if amount is not None and divisor else None

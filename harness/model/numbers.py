@@ -13,6 +13,11 @@ def about_equal(first: float, second: float) -> bool:
     return math.isclose(first, second, rel_tol=_ALIKE)
 
 
+def quotient(amount: float | None, divisor: float | None) -> float | None:
+    """None where either is not known, or the divisor is 0."""
+    return amount / divisor if amount is not None and divisor else None
+
+
 def number(value: float) -> str:
     """Three significant digits, whole numbers from a hundred on."""
     size = abs(value)

@@ -6,7 +6,7 @@ from itertools import combinations
 from harness.conditions import unequal
 from harness.model import Capacity, CapacityPair, CapacityVerdict, CellResult
 from harness.model.metric_table import root_of
-from harness.model.numbers import counted, short
+from harness.model.numbers import counted, quotient, short
 from harness.validity.engine_changed import other_builds
 from harness.verdicts.capacity import may_be_higher
 from harness.verdicts.pairs import MOST_TOGETHER
@@ -37,7 +37,7 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
     interval of the ratio: starts of one engine differ by more than the probes of a search show.
     """
     (a_low, a_value, a_high), (b_low, b_value, b_high) = _ends(a), _ends(b)
-    low, middle, high = _over(a_low, b_high), _over(a_value, b_value), _over(a_high, b_low)
+    low, middle, high = quotient(a_low, b_high), quotient(a_value, b_value), quotient(a_high, b_low)
     verdict: CapacityVerdict = "undecided"
     few = min(a.searches, b.searches) < LEAST_SEARCHES
     why = f"{a.searches} and {counted(b.searches, 'search')}, {LEAST_SEARCHES} are needed" if few else ""
@@ -79,10 +79,6 @@ def _ends(found: Capacity) -> tuple[float | None, float | None, float | None]:
         return None, None, None
     low, value, high = found.interval
     return low, value, None if may_be_higher(found) else high
-
-
-def _over(a: float | None, b: float | None) -> float | None:
-    return None if a is None or not b else a / b
 
 
 def ratio_words(pair: CapacityPair) -> str:
