@@ -1,4 +1,4 @@
-"""What one number per backend hides: answers by what is wrong with them, latencies by class and turn."""
+"""What one number per backend hides: what is wrong with answers, drafts kept, latencies by class and turn."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from harness.metrics.quality import FREE
 from harness.model import WITHOUT_TEXT, Summary, known
 from harness.model.json_path import value_at
 from harness.model.measures import Measure, measure
-from harness.model.numbers import number
+from harness.model.numbers import number, percent_figure
 from harness.report.view import Row, groups
 from harness.report.wording import NOT_KNOWN, plain
 
@@ -34,6 +34,8 @@ def _row_lines(row: Row) -> Iterator[str]:
         yield "refused: " + "; ".join(f"{count} x {reason}" for reason, count in refusals.most_common())
     if any(cell.constraint for cell in row.usable):
         yield _constraint(row)
+    if (kept := row.median("server.acceptance_rate")) is not None:
+        yield f"drafts: {percent_figure(kept)}% of the drafted tokens were kept (engine's counters)"
     whole = any(cell.conditions.api in WITHOUT_TEXT for cell in row.cells)
     yield from _latencies(row, "by_kind", measure("e2e_ms.p50" if whole else "tpot_ms.p50"))
     if not any(cell.sessions for cell in row.cells):  # whose calls are looked at by depth

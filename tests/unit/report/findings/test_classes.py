@@ -63,6 +63,13 @@ def test_what_a_constraint_costs():
     ]
 
 
+def test_drafts_that_were_kept_are_a_line_where_an_engine_counts_them():
+    rates = (0.7, 0.816, 0.9)
+    drafting = [cell(repeat, server={"acceptance_rate": rate}) for repeat, rate in enumerate(rates)]
+    assert lines(*drafting) == ["x c4, drafts: 81.6% of the drafted tokens were kept (engine's counters)"]
+    assert lines(cell(server={"acceptance_rate": None})) == []
+
+
 def test_classes_and_turns_have_a_line_each():
     turns = {str(turn): {"ttft_ms": {"p50": 100.0 * turn}} for turn in range(1, 9)}
     kinds = {"long": {"tpot_ms": {"p50": 30.0}}, "short": {"tpot_ms": {"p50": None}}}
