@@ -59,7 +59,7 @@ class Shift:
         return type(self)(self.estimate, self.error / math.sqrt(share), freedom)
 
     def of_rounded(self, variance: float) -> Self:
-        """At least the error of values that were rounded: equal ones show none of their spread.
+        """Has at least the error of rounded values: equal ones show none of their spread.
 
         `variance` is of the rounding error of the estimate.
         """

@@ -150,18 +150,18 @@ def stalls(places: Sequence[tuple[Place, Pairing]]) -> Iterator[GateRow]:
     expected of them in at most 5% of all gates (Markov's inequality), even where pauses at several loads
     have one cause. Fewer points than that decide nothing.
     """
-    watched = [(place, pair.load, _pauses_ms(pair.a), _pauses_ms(pair.b)) for place, pair in places]
+    watched = [(gated, pair.load, _pauses_ms(pair.a), _pauses_ms(pair.b)) for gated, pair in places]
     compared = [row for row in watched if min(len(row[2]), len(row[3])) >= LEAST_RUNS]
     expected = sum(_chance(len(now), len(then)) for _, _, now, then in compared)
     new = [row for row in compared if min(row[2]) > 0 and not any(row[3])]
-    for place, load, now, then in new:
+    for gated, load, now, then in new:
         why = f"the engine paused in each of {len(now)} runs, for {max(now):.0f} ms at the longest"
         if expected <= LEVEL * len(new):
-            yield place.row("stalls", why, load)
+            yield gated.row("stalls", why, load)
         else:
             none = f"and in none of the baseline's {len(then)}"
             chance = f"{len(new)} of {len(compared)} load points like this may be chance"
-            yield place.row("undecided", f"{why}, {none}; {chance}", load)
+            yield gated.row("undecided", f"{why}, {none}; {chance}", load)
 
 
 def _chance(runs: int, others: int) -> float:
