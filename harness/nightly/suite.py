@@ -78,7 +78,8 @@ class Entry:
         for field in fields(self):
             value = getattr(self, field.name)
             flag = f"--{field.name.replace('_', '-')}"
-            if field.name in ("scenario", "backends", "files") or value in (None, (), False):
+            left_out = value is None or value is False or value == ()  # 0 is a value
+            if field.name in ("scenario", "backends", "files") or left_out:
                 continue
             if value is True:
                 yield flag

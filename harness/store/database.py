@@ -65,8 +65,8 @@ def database(
 ) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
     """Yields the connection, and what is wrong with the runs that it leaves out.
 
-    It reads the files of these runs and nothing else. `views`: those of RECORDS, and ASKED, that are there;
-    no file of another one is opened. `writes`: places of open files, the only ones that it can write.
+    It reads the files of these runs and nothing else. `views`: those of RECORDS that are there, and ASKED if
+    it has rows; no file of another one is opened. `writes`: places of open files, which alone it can write.
     """
     kept: list[_File] = []
     faults: list[SpecError] = []
@@ -82,14 +82,13 @@ def database(
                 faults.append(error)
         places = [file.place for *_run, files in found for file in files]
         connected = stack.enter_context(parquet.connection([*places, *writes], _MEMORY))
-        asked = {ASKED: _ASKED_COLUMNS} if ASKED in views else {}
-        for table, types in {**TABLES, **asked}.items():
+        for table, types in {**TABLES, ASKED: _ASKED_COLUMNS}.items():
             listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
             connected.execute(f"create table {table} ({listed})")
         connected.execute("create table files (place varchar, run varchar, cell varchar)")
         for folder, run, files in found:
             try:
-                of_cells = list(_asked(folder, run)) if asked else []
+                of_cells = list(_asked(folder, run)) if ASKED in views else []
                 _add(connected, folder, run, records, files)
                 for values in of_cells:
                     connected.execute(_INSERT_ASKED, values)

@@ -274,7 +274,7 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
 
 def _state(folder: "RunFolder", state: str) -> str:
     """`invalid` of a complete run that has INVALID cells, as its report and its exit code say."""
-    with suppress(SpecError, OSError, ValueError, msgspec.DecodeError):
+    with suppress(SpecError, OSError, ValueError, RecursionError):
         if state == "complete":
             stated = msgspec.json.decode(folder.files.read("summary.json"), type=_Stated)
             return "invalid" if stated.state == "invalid" else state

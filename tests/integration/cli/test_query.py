@@ -167,6 +167,12 @@ def test_requests_are_told_apart_by_what_they_asked(capsys):
     assert rows(capsys, PUBLISHED, "select * from asked", "--run", OTHER) == []  # it kept none
 
 
+def test_the_list_of_views_is_whole(capsys, small):
+    """Also those whose files a query that does not name them leaves unread."""
+    names = {row["name"] for row in rows(capsys, small, "show tables")}
+    assert {"cells", "verdicts", "requests", "events", "telemetry", "asked"} <= names
+
+
 def test_a_run_with_a_damaged_workload_is_left_out_whole(capsys, tmp_path):
     shutil.copytree(PUBLISHED / CLASSED, tmp_path / CLASSED, ignore=shutil.ignore_patterns("plots", "logs"))
     shutil.copytree(PUBLISHED / RUN, tmp_path / RUN, ignore=shutil.ignore_patterns("plots", "logs"))

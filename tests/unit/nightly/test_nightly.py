@@ -80,6 +80,14 @@ def test_a_run_can_ask_for_the_capacity(tmp_path):
     assert "--find-capacity" not in without.flags()
 
 
+def test_a_zero_is_handed_on(tmp_path):
+    """It turns telemetry off, and what `bench run` refuses must not be measured with its default."""
+    text = WHOLE.replace("requests = 40\n", "requests = 0\nsample_hz = 0\n")
+    (entry,) = load_suite(written(tmp_path, text)).run
+    assert "--requests 0 " in " ".join(entry.flags())
+    assert "--sample-hz 0 " in " ".join(entry.flags())
+
+
 def test_loads_are_measured_as_they_were_given(tmp_path):
     (entry,) = load_suite(written(tmp_path, WHOLE.replace("[0.5]", "[1000.25, 1000.254]"))).run
     assert "--rate 1000.25,1000.254" in " ".join(entry.flags())

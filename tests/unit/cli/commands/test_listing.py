@@ -123,6 +123,14 @@ def test_a_run_that_nobody_holds_was_killed_and_one_that_cannot_be_read_is_named
     assert states()["a"] == ("invalid", *whole[1:])
 
 
+@pytest.mark.parametrize("summary", ['{"state": 3}', "{", '{"a": ' + 100_000 * "[", ""])
+def test_a_summary_that_cannot_be_read_leaves_a_run_the_state_of_its_manifest(capsys, runs, summary):
+    """The list reads its state alone: what else is wrong with it, `bench verify` says."""
+    (runs / "a" / "summary.json").write_text(summary)
+    rows = json.loads(listed(capsys, "runs", "--out", str(runs), "--json"))["runs"]
+    assert {row["run"]: row["state"] for row in rows}["a"] == "complete"
+
+
 def test_without_a_run_that_is_said(capsys, tmp_path):
     assert listed(capsys, "runs", "--out", str(tmp_path)) == f"no runs in {tmp_path}\n"
 
