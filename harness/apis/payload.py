@@ -1,6 +1,7 @@
 """A JSON document of an answer in terms that are the same for every API, and readers of its values."""
 
 import json
+import re
 from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ _OF_ERRORS = frozenset(("message", "detail", "errors"))
 _OF_EVENTS = frozenset(("choices", "type", "object"))
 # Kimi, DeepSeek and Mistral count what came from the cache next to the other counts.
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens")
+# A key of JSON: inside a string its quotes would be escaped. A gateway's own event may leave it empty.
+_MODEL = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)++")')
 
 
 class Payload(NamedTuple):
@@ -107,6 +110,14 @@ def error_message(document: Any, levels: int = 8) -> str:
     if isinstance(document, list) and levels:
         return "; ".join(filter(None, (error_message(entry, levels - 1) for entry in document)))
     return ""
+
+
+def named_model(body: bytes) -> str:
+    """The model that a stream or document names first, in every API; "" where it names none."""
+    try:
+        return string(json.loads(found[1])) if (found := _MODEL.search(body)) else ""
+    except ValueError:
+        return ""
 
 
 def with_content(empty: Payload, text: list[str], reasoning: list[str], calls: list[CallPart]) -> Payload:

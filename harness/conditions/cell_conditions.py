@@ -1,7 +1,8 @@
 """Conditions under which a cell was measured, as far as another cell's may differ from them."""
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from harness.conditions.cache_in_effect import state, verify
 from harness.metrics.view import RequestView, Rows
 from harness.model import (
+    AnsweredModel,
     CacheState,
     CellFacts,
     Conditions,
@@ -17,6 +19,7 @@ from harness.model import (
     PromptTokens,
     Sampling,
     Thinking,
+    known,
 )
 from harness.records.layout import UNKNOWN, EventKind
 from harness.records.request_table import RequestTable
@@ -59,7 +62,13 @@ def conditions(
         unsupported=request.unsupported,
         engine_values=facts.engine_values,
         engine=facts.engine,
+        answered_model=_answered_model(known(facts.answered_models) or ()),
     )
+
+
+def _answered_model(found: Sequence[AnsweredModel]) -> dict[str, str]:
+    several = Counter(model.requested for model in found)
+    return {model.requested: model.answered for model in found if several[model.requested] == 1}
 
 
 def stated_length(reported: Mapping[str, float], rate: str) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.apis import CHAT, Api
-from harness.apis.payload import error_message
+from harness.apis.payload import error_message, named_model
 from harness.load.bounds import EVENT_BYTES
 from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
@@ -22,6 +22,7 @@ from harness.untrusted import Secrets, one_line
 
 ERROR_CHARS = 300
 _REASON_CHARS = 64
+_MODEL_CHARS = 200
 _COLUMNS = REQUEST_DTYPE.names or ()
 
 
@@ -60,6 +61,7 @@ class Finalized:
     clamped: int = 0  # reads whose stamp was impossible
     items: int = 0  # vectors, scores or transcripts
     answer_id: str = ""  # by which the next turn may name this answer
+    model: str = ""  # that a whole answer names
 
 
 class _Received(NamedTuple):
@@ -104,6 +106,7 @@ class Finalizer:
             clamped=received.clamped,
             items=self._items(parsed),
             answer_id=parsed.answer_id,
+            model=self._clean(named_model(received.body), _MODEL_CHARS) if outcome is Outcome.OK else "",
         )
 
     def _received(self, exchange: Exchange) -> _Received:

@@ -1,7 +1,7 @@
 """The task of the load room and its result: plain, picklable data without I/O."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -154,6 +154,8 @@ class LoadResult:
     timeouts: int = 0  # in a row, for which the window was closed
     last_timeouts: int = 0  # in a row, without a token, with which a window ended that was left open
     unsent: int = 0  # requests of the job never due because the window closed
+    # Numbers of the requests by the model that their answers name; those that name none are in no list.
+    models: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
 
 
 ProgressSink = Callable[[Progress], None]

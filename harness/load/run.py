@@ -70,7 +70,16 @@ def run_load(
         timeouts=timeouts,
         last_timeouts=0 if timeouts else _last_timeouts(worker_pool),
         unsent=len(job.bodies) - len(records.requests),
+        models=_models(worker_pool),
     )
+
+
+def _models(worker_pool: WorkerPool[Any]) -> dict[str, NDArray[np.int32]]:
+    parts: dict[str, list[NDArray[np.int32]]] = {}
+    for worker in worker_pool.workers:
+        for name, seqs in (worker.facts.models if worker.facts is not None else {}).items():
+            parts.setdefault(name, []).append(seqs)
+    return {name: np.concatenate(lists) for name, lists in parts.items()}
 
 
 def _follow(

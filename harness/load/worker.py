@@ -10,6 +10,7 @@ import resource
 import select
 import sys
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 READY = "ready"
 _PULSE_EVERY = 250_000_000 // CHORE_NS
 _PR_SET_TIMERSLACK = 29
+_MOST_MODELS = 4096  # names that are kept: a server may write anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Facts:
     suspended_ns: int | None  # of the machine, inside the window; None: the system does not count it
     stopped: bool
     notes: tuple[str, ...]
+    models: dict[str, NDArray[np.int32]]  # numbers in the cell of the requests whose answers name each
 
 
 class Tally:
@@ -114,6 +117,7 @@ class Tally:
         """`turns`: of chats, whose later turns carry the answers."""
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
         self.timeouts = 0  # in a row, without a token
+        self.models: dict[str, array[int]] = {}  # places in the share, by the model that the answer names
         self._finalizer, self._spill, self._turns = finalizer, spill, turns
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_sent = self._items_sent = 0
@@ -134,6 +138,8 @@ class Tally:
         self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
         if finalized.ttft_ns != UNKNOWN:
             self._ttfts.append(finalized.ttft_ns)
+        if finalized.model and (finalized.model in self.models or len(self.models) < _MOST_MODELS):
+            self.models.setdefault(finalized.model, array("i")).append(exchange.index)
         return finalized
 
     def _read(self, exchange: Exchange) -> Finalized:
@@ -232,6 +238,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         suspended_ns=suspended,
         stopped=stopped,
         notes=tuple(filter(None, notes)),
+        models={name: share.seqs[np.asarray(places)] for name, places in tally.models.items()},
     )
 
 

@@ -21,7 +21,7 @@ BODY_KINDS = ("error-event", "malformed")
 WIRE_KINDS = ("stall", "reset", "truncation", "bad-chunk", "die", "slow-headers")
 # Vectors and scores: of another model, or with NaN among them.
 VALUE_KINDS: tuple[Garbage, ...] = ("wrong-values", "nan-values")
-KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage", *VALUE_KINDS)
+KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage", "other-model", *VALUE_KINDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ from harness.model.figures import (
     TemplateTokens,
 )
 from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
-from harness.model.identity import Identity
+from harness.model.identity import AnsweredModel, Identity
 from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode
 from harness.model.load import Abandonment, Load, LoadPoint, RateSegment, WorkingSet

@@ -7,7 +7,7 @@ import msgspec
 from harness.model.choices import Balance
 from harness.model.client import ClientStats, Stall
 from harness.model.figures import ProbeSize
-from harness.model.identity import Identity
+from harness.model.identity import AnsweredModel, Identity
 from harness.model.imported import Imported
 from harness.model.load import Load
 from harness.model.machine import Prices
@@ -318,6 +318,9 @@ class CellFacts(Record, frozen=True, kw_only=True):
     ] = None
     engine: Annotated[
         EngineFound | UnsetType, doc("Engine as it was found when the cell was measured; missing: not kept.")
+    ] = UNSET
+    answered_models: Annotated[
+        tuple[AnsweredModel, ...] | UnsetType, doc("Models that whole answers name; missing: not kept.")
     ] = UNSET
     start: Annotated[
         dict[str, float | None] | None,

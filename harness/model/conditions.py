@@ -119,6 +119,10 @@ class Conditions(Record, frozen=True, kw_only=True):
     engine: Annotated[
         EngineFound | UnsetType, doc("Engine as it was found when the cell was measured; missing: not kept.")
     ] = UNSET
+    answered_model: Annotated[
+        dict[str, str],
+        doc("Model that all answers name, by the model or adapter requested, if they name it and no other."),
+    ] = msgspec.field(default_factory=dict)
     settings: Annotated[
         dict[str, str],
         doc("Settings of the engine, by code of the table of conditions, from manifest and `engine.info`."),

@@ -35,3 +35,12 @@ class Identity(Record, frozen=True, kw_only=True):
     cores: Annotated[
         tuple[int, ...] | UnsetType, doc("CPU cores that the engine was held to; missing: all.")
     ] = UNSET
+
+
+class AnsweredModel(Record, frozen=True, kw_only=True):
+    """A model that measured answers name, where one model was requested."""
+
+    requested: Annotated[str, doc("Model, or LoRA adapter, that the requests name; empty: none is known.")]
+    answered: Annotated[str, doc("Model that the answers name.")]
+    requests: Annotated[int, doc("Number of these answers.")]
+    first_s: Annotated[float, doc("Time of the first of their sends, s from the start of the cell.")]

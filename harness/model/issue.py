@@ -38,6 +38,7 @@ class IssueCode(StrEnum):
     COVERAGE_SHORT = "coverage-short"
     FEW_WAVES = "few-waves"
     ENGINE_DIED = "engine-died"
+    MODEL_CHANGED = "model-changed"
     OUTPUT_LENGTH = "output-length"
     CACHE_NOT_COLD = "cache-not-cold"
     CACHE_NOT_WARM = "cache-not-warm"

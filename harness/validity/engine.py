@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.view import Mask
-from harness.model import WITHOUT_TEXT, IssueCode
+from harness.model import WITHOUT_TEXT, AnsweredModel, IssueCode, known
 from harness.model.metric import OF_AUDIO
 from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, EventKind, Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.usage import beyond, limited
+
+_MOST_MODELS = 3  # that a reason names
 
 
 def _died(cell: Evidence) -> Iterator[Violation]:
@@ -30,6 +32,21 @@ def _waited_in_vain(cell: Evidence) -> bool:
 def _restarted(cell: Evidence) -> Iterator[Violation]:
     if restarts := cell.facts.counter_restarts:
         yield Violation(f"its counters fell {counted(restarts, 'time')}")
+
+
+def _model_changed(cell: Evidence) -> Iterator[Violation]:
+    by_request: dict[str, list[AnsweredModel]] = {}
+    for model in known(cell.facts.answered_models) or ():
+        by_request.setdefault(model.requested, []).append(model)
+    if changed := [models for models in by_request.values() if len(models) > 1]:
+        found = changed[0]
+        shown = [
+            f"{model.answered} ({counted(model.requests, 'answer')}, the first sent at {model.first_s:.1f} s)"
+            for model in found[:_MOST_MODELS]
+        ]
+        more = [f"{len(found) - len(shown)} more"] if len(found) > len(shown) else []
+        for_whom = f" for {found[0].requested}" if len(by_request) > 1 else ""
+        yield Violation(f"{counted(len(found), 'model')}{for_whom}: {', '.join([*shown, *more])}")
 
 
 def _output_length(cell: Evidence) -> Iterator[Violation]:
@@ -108,6 +125,16 @@ RULES = (
         cause="engine",
         eases=True,
         certain=True,
+    ),
+    Rule(
+        code=IssueCode.MODEL_CHANGED,
+        find=_model_changed,
+        measures="models that the answers name, of requests for the same model or adapter",
+        limit="1 model",
+        hint="the server, or a gateway before it, changed the model: name one that it keeps, and measure "
+        "again",
+        cause="engine",
+        eases=True,
     ),
     Rule(
         code=IssueCode.OUTPUT_LENGTH,

@@ -11,6 +11,7 @@ from harness.validity.notices import ENGINE_CHANGED
 _TITLES = {key.code: key.title for key in TABLE}
 # Compared as texts.
 _BUILD = ("engine version", "server version", "model", "image digest", "weights SHA-256", "packages SHA-256")
+_ANSWERED = "model in answers"
 _MOST_CHARS = 80  # of a value
 _MOST_NAMES = 4  # of cells with one value
 
@@ -34,7 +35,7 @@ def _changes(label: str, facts: Sequence[tuple[CellResult, dict[str, str]]]) -> 
     differences = []
     for name in dict.fromkeys(name for _, found in facts for name in found):
         values = [(cell, found[name]) for cell, found in facts if name in found]
-        groups = _groups(values, exact=name in _BUILD)
+        groups = _groups(values, exact=name in _BUILD or name.startswith(_ANSWERED))
         if len(groups) > 1:
             differences.append(f"{name} {', '.join(_words(group, groups) for group in groups)}")
     return f"{label} changed during the run: {'; '.join(differences)}" if differences else ""
@@ -53,7 +54,11 @@ def _build(cell: CellResult) -> dict[str, str]:
     if engine:
         own = engine.served_name, engine.image_digest, engine.weights_sha256, engine.packages_sha256
     values = (*cell.versions, *own)
-    return {title: value for title, value in zip(_BUILD, values, strict=False) if value}
+    build = {title: value for title, value in zip(_BUILD, values, strict=False) if value}
+    served = engine.served_name if engine else None
+    for requested, answered in cell.conditions.answered_model.items():
+        build[_ANSWERED if requested == (served or "") else f"{_ANSWERED} for {requested}"] = answered
+    return build
 
 
 def _facts(cell: CellResult) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.store import RunFolder
-from tests.integration.scripted import SMALL, bench, bench_here, define, run_folder, summary
+from tests.integration.scripted import MEASURED, SMALL, bench, bench_here, define, run_folder, summary
 
 FEW = (*SMALL, "--requests", "8", "--no-agreement")
 # Another version with half the cache from the second start on.
@@ -49,3 +49,19 @@ def test_repeats_of_two_versions_are_no_repeats_of_one_engine():
     shown = [cell["conditions"]["unclassified"]["info kv_tokens"] for cell in result["cells"]]
     assert shown == ["200000", "100000"]
     bench_here("verify", str(run_folder()))
+
+
+def test_a_server_that_changes_its_model_within_a_cell_is_in_doubt(here):
+    define("switching", "--fault", "other-model:every=2")
+    run = ("run", "--scenario", "fixed-length", "--backends", "switching", "--repeats", "1")
+    done = bench(*run, *SMALL, code=MEASURED)
+    (cell,) = summary()["cells"]
+    facts = RunFolder(run_folder()).read_facts(cell["cell"])
+    assert {model.answered: model.requests for model in facts.answered_models} == {
+        "simulated": 8, "other-simulated": 8
+    }  # fmt: skip
+    (reason,) = [found for found in cell["validity"]["reasons"] if found["code"] == "model-changed"]
+    assert reason["verdict"] == "SUSPECT"
+    assert reason["measured"].startswith("2 models: ")
+    assert cell["conditions"]["answered_model"] == {}
+    assert "model-changed" in done.stdout

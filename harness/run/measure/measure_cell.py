@@ -26,6 +26,7 @@ from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.model import (
     UNSET,
     Abandonment,
+    AnsweredModel,
     CellFacts,
     CellRequest,
     CellWorkload,
@@ -42,6 +43,7 @@ from harness.model import (
 )
 from harness.model.json_path import value_at
 from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
+from harness.records.layout import Phase
 from harness.records.series import Telemetry
 from harness.run.measure.cache_state import Attempt, bring_about
 from harness.run.measure.job import make_job
@@ -205,6 +207,7 @@ def measure(
         t0_monotonic_ns=result.t0_monotonic_ns,
         server_counters=counters,
         client=result.client,
+        answered_models=_answered_models(result, prepared, workload, engine.facts.get("served_name")),
         workers=workers,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
         roles=roles or UNSET,
@@ -214,6 +217,30 @@ def measure(
         engine_exited=exited or silence,
     )
     return Measured(result, facts, telemetry)
+
+
+def _answered_models(
+    result: LoadResult, prepared: Prepared, workload: Workload, served_name: str | None
+) -> tuple[AnsweredModel, ...]:
+    """Of each model requested, the names in its measured answers, in the order in which they came."""
+    rows, found = result.records.requests, []
+    rows = rows[rows["phase"] != Phase.WARMUP]
+    for answered, seqs in result.models.items():
+        ours = rows[np.isin(rows["seq"], seqs)]
+        requested = [served_name or ""] * len(ours)
+        if prepared.scenario.lora.adapters:
+            requested = [workload.requested.kinds[seq] for seq in ours["seq"].tolist()]
+        for name in dict.fromkeys(requested):
+            sent_ns = ours["sent_ns"][[other == name for other in requested]]
+            found.append(
+                AnsweredModel(
+                    requested=name,
+                    answered=answered,
+                    requests=len(sent_ns),
+                    first_s=float(sent_ns.min()) / 1e9,
+                )
+            )
+    return tuple(sorted(found, key=lambda model: model.first_s))
 
 
 def _silence(

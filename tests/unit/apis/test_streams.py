@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.apis import APIS, CHAT, COMPLETIONS, MESSAGES, RESPONSES, Api
+from harness.apis.payload import named_model
 from harness.load.job import Promised
 from harness.load.sse import Parsed, parse_document, parse_events
 from harness.mockserver.wire import chunk
@@ -430,3 +431,19 @@ def test_nothing_that_a_server_writes_breaks_the_reading(
     assert all(UNKNOWN <= count < 10**7 for count in (parsed.prompt_tokens, parsed.output_tokens))
     for document in documents:
         parse_document(json.dumps(document).encode(), api).tool_calls()
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b'data: {"id":"1","model":"llama","choices":[]}\n\ndata: {"model":"qwen"}\n\n', "llama"),
+        (b'data: {"model": ""}\n\ndata: {"model": "gpt-4o"}\n\n', "gpt-4o"),
+        (b'event: message_start\ndata: {"type":"message_start","message":{"model":"haiku"}}\n\n', "haiku"),
+        (b'{"choices":[{"text":"is \\"model\\": \\"no\\" key"}],"model":"org\\/b"}', "org/b"),
+        (b'{"tools":[{"properties":{"model":{"type":"string"}}}],"model":null}', ""),
+        (b'{"model":"\\x"}', ""),
+        (b"", ""),
+    ],
+)
+def test_the_model_that_an_answer_names(body: bytes, name: str) -> None:
+    assert named_model(body) == name

@@ -118,3 +118,16 @@ def test_an_answer_that_no_later_turn_can_carry_ends_its_chat_alone(tmp_path: Pa
     records = merge([tmp_path], empty_requests(0), "lost")
     assert records.requests["outcome"].tolist() == [Outcome.MALFORMED, Outcome.OK]
     assert records.errors[0] == "the answer cannot be read: RecursionError: too deep"
+
+
+def test_places_of_whole_answers_are_kept_by_the_model_that_they_name(tmp_path: Path) -> None:
+    spill = Spill(tmp_path)
+    tally = Tally(_finalizer(), spill)
+    for seq, (model, ending) in enumerate([("a", DONE), ("b", DONE), ("b", b""), ("", DONE), ("a", DONE)]):
+        text = delta("hi").replace(b'"m"', f'"{model}"'.encode())
+        answer = Answer()
+        answer.take(head(CHUNKED) + chunked([event(part) for part in (text, ending) if part]), 7)
+        answer.close()
+        tally.finalize(Exchange(seq, 0, seq, sent=5, end=7, answer=answer))
+    spill.close()
+    assert {name: list(places) for name, places in tally.models.items()} == {"a": [0, 4], "b": [1]}

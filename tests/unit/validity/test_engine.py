@@ -112,3 +112,35 @@ def test_they_are_reasons_of_the_verdict():
     )
     assert verdict.verdict == "SUSPECT"
     assert [reason.code for reason in verdict.reasons] == ["first-event-tokens", "tokens-per-event"]
+
+
+def named(answered, requests=1, first_s=0.0, requested="bench"):
+    return {"requested": requested, "answered": answered, "requests": requests, "first_s": first_s}
+
+
+@pytest.mark.parametrize(
+    ("answered", "measured"),
+    [
+        ([named("a"), named("b", 20, 12.34)],
+         "2 models: a (1 answer, the first sent at 0.0 s), b (20 answers, the first sent at 12.3 s)"),
+        ([named("base"), named("one", requested="adapter-1"), named("two", requested="adapter-1")],
+         "2 models for adapter-1: one (1 answer, the first sent at 0.0 s), "
+         "two (1 answer, the first sent at 0.0 s)"),
+        ([named("/models/a.gguf", 6)], None),
+        ([named("a", requested="adapter-1"), named("b", requested="adapter-2")], None),
+        ([], None),
+    ],
+)  # fmt: skip
+def test_answers_of_several_models_to_requests_for_one(answered, measured):
+    about = recorded.facts(workload__exact_output=False, answered_models=answered)
+    reasons = judge(Evidence(RequestView(recorded.records(*[ANSWER] * 6)), about)).reasons
+    found = [reason.measured for reason in reasons if reason.code == "model-changed"]
+    assert found == [measured] * (measured is not None)
+
+
+def test_a_long_list_of_models_is_cut():
+    about = recorded.facts(answered_models=[named(f"m{number}") for number in range(5)])
+    reasons = judge(Evidence(RequestView(recorded.records(*[ANSWER] * 6)), about)).reasons
+    (found,) = [reason.measured for reason in reasons if reason.code == "model-changed"]
+    assert found.startswith("5 models: m0 (")
+    assert found.endswith(", 2 more")

@@ -1,8 +1,9 @@
 """Cells of one backend that were not measured on the same engine."""
 
+import msgspec
 import pytest
 
-from harness.validity.engine_changed import engine_changes
+from harness.validity.engine_changed import engine_changes, other_builds
 from tests.factories.summaries import cell
 
 DIGEST, OTHER_DIGEST = "sha256:" + "a" * 64, "sha256:" + "b" * 64
@@ -100,3 +101,26 @@ def test_a_fact_that_is_not_known_of_a_cell_is_not_compared():
 def test_cells_of_older_versions_are_compared_by_engine_version_alone():
     older = [cell("vllm", repeat=repeat, engine_version=f"0.{repeat}") for repeat in range(2)]
     assert texts(*older) == [("vllm", "engine version 0.0 (r0), 0.1 (r1)")]
+
+
+def answered(repeat, names):
+    found = measured(repeat)
+    return msgspec.structs.replace(
+        found, conditions=msgspec.structs.replace(found.conditions, answered_model=names)
+    )
+
+
+def test_a_model_that_answers_name_in_some_cells_only_is_another_engine():
+    first, second = answered(0, {"bench": "llama"}), answered(1, {"bench": "qwen"})
+    assert texts(first, second) == [("vllm", "model in answers llama (r0), qwen (r1)")]
+    assert other_builds("vllm", [first, second]).endswith("model in answers llama (r0), qwen (r1)")
+    assert texts(first, answered(1, {"bench": "llama"})) == texts(first, answered(1, {})) == []
+
+
+def test_models_of_adapters_are_compared_each():
+    cells = [
+        answered(0, {"base": "llama", "adapter-1": "one"}),
+        answered(1, {"base": "llama", "adapter-1": "two"}),
+        answered(2, {"adapter-2": "two"}),
+    ]
+    assert texts(*cells) == [("vllm", "model in answers for adapter-1 one (r0), two (r1)")]
