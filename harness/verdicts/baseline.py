@@ -276,15 +276,18 @@ class _Pair:
 
     @property
     def carried(self) -> tuple[Series, Series]:
-        """Both sides at the loads that both surely carry. Near its capacity an open loop has bursts that a
-        server may refuse, more of them at one load than at another, so there these loads end at half of it.
+        """Both sides at the loads that both surely carry and that both tried, since more requests may fail at
+        one load than at another. Near its capacity an open loop has bursts that a server may refuse, so
+        there these loads end at half of it.
         """
         found = (self.new.capacity, self.old.capacity)
         values = [capacity.interval[1] or 0.0 for capacity in found if capacity]
         kinds = {capacity.kind for capacity in found if capacity}
         most = min(values, default=0.0) / (2 if "rate" in kinds else 1)
+        points = {cell.point for cell in self.new.cells} & {cell.point for cell in self.old.cells}
+        carried = {point for point in points if point.value <= most}
         new, old = (
-            Series(member.name, tuple(cell for cell in member.cells if cell.load.value <= most))
+            Series(member.name, tuple(cell for cell in member.cells if cell.point in carried))
             for member in (self.new, self.old)
         )
         return new, old

@@ -122,6 +122,18 @@ def test_requests_that_fail_at_loads_that_both_searches_carry_fail_a_gate(failed
     assert [(row.kind, row.why) for row in compare_runs([base, new]).gate] == rows
 
 
+def test_requests_that_fail_at_a_load_that_one_search_alone_tried_are_not_compared():
+    """Both carry 5 in flight, where some requests fail, and only the later search happened to probe it."""
+    base, new = (searched(name, changed(FAST, kind="concurrency")) for name in ("base", "new"))
+    higher = [
+        changed(one, load={"kind": "concurrency", "value": 5},
+                requests={"ok": 30, "failed": 2, "outcomes": {"http_error": 2}})
+        for one in new.cells
+    ]  # fmt: skip
+    new = dataclasses.replace(new, summary=replace(new.summary, cells=(*new.cells, *higher)))
+    assert not compare_runs([base, new]).gate
+
+
 def test_one_request_that_fails_where_both_carry_the_load_decides_nothing():
     base, new = searched("base", FAST), searched("new", FAST)
     first = changed(new.cells[0], requests={"ok": 31, "failed": 1, "outcomes": {"http_error": 1}})
