@@ -127,13 +127,11 @@ def _means(starts: Sequence[Sequence[float] | Floats]) -> Floats:
 
 def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     share = share_of(metric)
+    if share is None or min(len(a.cells), len(b.cells)) < least:
+        return None  # before samples are read
     mine, other, paired = _aligned(a, b, a.pooled(metric), b.pooled(metric), least)
     first, second = _pools(mine, a), _pools(other, b)
-    if (
-        share is None
-        or min(len(first), len(second)) < least
-        or not (_enough(first, share) and _enough(second, share))
-    ):
+    if min(len(first), len(second)) < least or not (_enough(first, share) and _enough(second, share)):
         return None
     shift = log_quantile_ratio(Pool.of(first), Pool.of(second), share, paired=paired)
     if shift is None:
