@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from harness.errors import BenchError, StorageError
+from harness.errors import BenchError, SetupError, StorageError
 from harness.load.job import Progress
-from harness.model import CellResult, ClassStats, LoadPoint
+from harness.model import CellResult, ClassStats, LoadPoint, Reason
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
 from harness.model.numbers import counted
@@ -20,6 +20,7 @@ from harness.spec.scenario import Scenario
 from harness.spec.tuned import values_text
 from harness.store.atomic import write_json
 from harness.tune.search import SHARES, Values
+from harness.validity import Cause, blame
 
 FEWEST_WAVES = 2  # of a closed loop: a trial in which the slots are filled but once shows its ramp alone
 
@@ -48,6 +49,26 @@ def lack(cell: CellResult, metric: str) -> str:
     if reason is None and isinstance(of_class, ClassStats):  # a class has no reason of its own
         return f"{counted(of_class.ok, 'sample')} of this class"
     return reason or "no figure"
+
+
+def _decisive(cell: CellResult) -> tuple[Cause, Reason] | None:
+    """The cause of an INVALID cell, and the reason that shows it; None for other cells."""
+    if (blamed := blame(cell.validity)) is None:
+        return None
+    cause, code = blamed
+    return cause, next(reason for reason in cell.validity.reasons if reason.code == code)
+
+
+def _check_engine(cell: CellResult, run: str) -> None:
+    """Raises SetupError where the cell is INVALID and its engine is to blame."""
+    decisive = _decisive(cell)
+    if decisive is not None and decisive[0] == "engine":
+        reason = decisive[1]
+        raise SetupError(
+            f"the default cannot be measured: {reason.code}, {reason.measured}",
+            where=f"backend {cell.label}",
+            hint=f"{reason.hint}; its run is {run}",
+        )
 
 
 class OneLine:
@@ -90,6 +111,7 @@ class Trials:
         """The metric; None where the engine did not start, failed or the cell is INVALID.
 
         Raises what a run raises where it is not the candidate's fault: for the default, and for a full disk.
+        Raises SetupError where the default's engine fails: it would in a longer trial too.
         """
         began, changed = self.seconds(), self.changed(values)
         run: Run | None = None
@@ -104,6 +126,8 @@ class Trials:
         name = str(run.folder.path) if run else ""
         sent = self._requests(share) / self.scenario.load.requests
         self._keep(Trial(changed, sent, value, why, name, round(self.seconds() - began, 1)))
+        if value is None and not changed and run and run.cells:
+            _check_engine(run.cells[0], name)
         return value
 
     def changed(self, values: Values) -> dict[str, Value]:
@@ -152,9 +176,8 @@ class Trials:
             return None, run.failures[0].error
         cell = run.cells[0]
         self.engine_version = cell.engine_version or ""
-        if cell.invalid:
-            codes = ", ".join(reason.code for reason in cell.validity.reasons)
-            return None, f"INVALID: {codes}"
+        if (decisive := _decisive(cell)) is not None:
+            return None, f"INVALID: {decisive[1].code}, {decisive[1].measured}"
         value = number_at(cell, self.metric)
         return value, "" if value is not None else lack(cell, self.metric)
 

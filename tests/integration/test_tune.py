@@ -9,7 +9,7 @@ import pytest
 
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned
 from harness.store import RunFolder
-from tests.integration.scripted import begin, bench, bench_here, define, reach
+from tests.integration.scripted import begin, bench, bench_here, define, reach, striking
 from tests.schemas import fault
 
 WORK = (
@@ -39,9 +39,9 @@ ORIGIN = Provenance(
 TUNE = ("--load", "2", "--metric", "ttft_ms.p50", "--repeats", "3", *WORK)
 
 
-def tunable(name, candidates, value=400):
+def tunable(name, candidates, value=400, fault=None):
     """Backend `name`: its time to first token is a value that may be tuned."""
-    file = define(name)
+    file = define(name, *striking([fault] if fault else []))
     text = file.read_text().replace('"400"', '"{ttft_ms}"')
     text = text.replace("max_sequences = 8 }", f"max_sequences = 8, ttft_ms = {value} }}")
     file.write_text(text.replace("[process]", f"[engine.tunable]\nttft_ms = {candidates}\n[process]"))
@@ -67,7 +67,7 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
     assert tuned.values == {"ttft_ms": 200}
     origin = tuned.provenance
     assert (origin.scenario, origin.load, origin.budget_s) == ("fixed-length", "c2", 90.0)
-    assert re.match(r"faster: \d+\.\d % lower \(", origin.verdict)  # of tuned against default
+    assert re.match(r"faster: \d+\.\d% lower \(", origin.verdict)  # of tuned against default
     assert origin.failed_trials == sum(trial["value"] is None for trial in trials())
     assert origin.trials == len(trials()) == len(origin.runs) - 1
     # -5 is refused by the server at its start: a failed trial, not the end.
@@ -137,6 +137,16 @@ def test_a_default_that_does_not_start_is_the_end(config):
     tunable("dial", "[200, 400]", value=-5)
     done = bench("tune", "dial", "--budget", "60s", *TUNE, code=3)
     assert "ended while loading" in done.stderr
+
+
+def test_a_default_that_dies_under_load_is_not_measured_for_longer(config):
+    """More requests would not help, and may take the time limit of each."""
+    tunable("dial", "[400, 200]", fault="die:at=5")
+    done = bench("tune", "dial", "--budget", "60s", *TUNE, code=3)
+    (trial,) = trials()
+    assert trial["why"].startswith("INVALID: engine-died, ")
+    assert "backend dial: the default cannot be measured: engine-died, exit code 1" in done.stderr
+    assert re.search(r"hint: see \S+/logs/dial-r0\.log; its run is \S+", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize(
