@@ -69,18 +69,23 @@ def test_blocks_alternate_within_a_start_and_cores_are_swapped_between_starts(en
 
 
 @pytest.mark.long
-def test_a_block_that_is_gone_is_noticed_and_measured_in_another_start(engines):
+def test_a_start_with_a_block_that_is_gone_is_measured_again(engines):
+    """All of its blocks are: engines alternated in them, and one in another life has no partner."""
     bench(*SMALL, "--backends", "calm,slow", "--repeats", "2", "--blocks", "2", limit_s=200)
     folder = run_folder()
-    gone = sorted((folder / "cells").iterdir())[5]
-    shutil.move(gone, engines / "gone")
+    names = [path.name for path in sorted((folder / "cells").iterdir())]
+    shutil.move(folder / "cells" / names[5], engines / "gone")
     done = bench("verify", str(folder), code=1)
-    assert f"{gone.name} was planned and is missing" in done.stdout + done.stderr
-    bench("resume", str(folder), limit_s=200)
+    assert f"{names[5]} was planned and is missing" in done.stdout + done.stderr
+    before = {name: RunFolder(folder).read_facts(name).t0_unix_ns for name in names if name != names[5]}
+    done = bench("resume", str(folder), limit_s=200)
+    assert f"{names[4]}: measured again with the cells next to it" in done.stderr
     result = summary()
-    assert len(result["cells"]) == 8
-    (warning,) = [one["text"] for one in result["warnings"] if one["code"] == "another-start"]
-    assert warning == "start 1 was resumed, so its blocks are of two lives of an engine"
+    assert [cell["cell"] for cell in result["cells"]] == names
+    after = {name: RunFolder(folder).read_facts(name).t0_unix_ns for name in names}
+    assert [name for name in before if before[name] == after[name]] == names[:4]
+    assert [after[name] for name in names] == sorted(after.values())
+    assert [found for found in result["warnings"] if found["code"] == "another-start"] == []
     bench("verify", str(folder))
 
 

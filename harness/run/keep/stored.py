@@ -98,41 +98,38 @@ class Stored:
                 moved_to = folder.set_aside(cell)
                 text = f"{error}; measured again, the damaged one is {moved_to}"
                 manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
-        if prepared.options.pairing == "duet":
-            run._set_aside_partners([*there, *begun])
+        if prepared.options.pairing != "starts":
+            run._set_aside_partners()
         run._warn_of_starts()
         return run
 
-    def _set_aside_partners(self, tried: Sequence[str]) -> None:
-        """Sets aside cells of a duet whose partner was cut short or is damaged: both are measured again."""
-        kept = {cell.cell for cell in self.cells}
-        planned = [cell for block in self.prepared.plan for cell in block.cells]
-        lost = {(cell.repeat, cell.load) for cell in planned if cell.name in tried and cell.name not in kept}
-        for cell in self.cells:
-            if (cell.repeat, cell.point) in lost:
-                self.folder.set_aside(cell.cell)
-                del self.samples[cell.cell]
+    def _set_aside_partners(self) -> None:
+        """Sets aside cells of engines that were to be up together, where another is missing that was to be
+        measured in the same start, or with running servers in the same repeat: all are measured again.
+        """
+        groups = defaultdict[tuple[int | None, LoadPoint], list[str]](list)
+        for block in self.prepared.plan:
+            together = block.start if self.prepared.cores_of(block) else block.repeat
+            for cell in block.cells:
+                groups[together, cell.load].append(cell.name)
+        for names in groups.values():
+            apart = [name for name in names if name in self.samples]
+            if len(apart) == len(names):
+                continue
+            for name in apart:
+                moved_to = self.folder.set_aside(name, cut_short=True)
+                del self.samples[name]
+                self.ui.note(
+                    f"{name}: measured again with the cells next to it; what was measured is {moved_to}"
+                )
         self.cells = [cell for cell in self.cells if cell.cell in self.samples]
 
     def _warn_of_starts(self) -> None:
-        """Warns if resuming starts an engine again that was to run through all repeats or blocks."""
+        """Warns if resuming starts an engine again that was to run through all repeats."""
         for backend in self.prepared.backends:
             if self.cells and backend.between != "restart" and backend.launch.mode != "attach":
                 text = f"{backend.label}: resumed, so its repeats are of more than one start"
                 self.manifest.warn(notices.ANOTHER_START.warning(text, backend=backend.label))
-        for start in self._cut_short():
-            text = f"start {start} was resumed, so its blocks are of two lives of an engine"
-            self.manifest.warn(notices.ANOTHER_START.warning(text))
-
-    def _cut_short(self) -> list[int]:
-        """Starts in which an engine that bench started has measured some of its blocks, but not all."""
-        done = {cell.cell for cell in self.cells}
-        blocks = defaultdict[tuple[int, int, LoadPoint], set[bool]](set)
-        for block in self.prepared.plan:
-            if block.start is not None and self.prepared.cores_of(block):
-                for cell in block.cells:
-                    blocks[block.start, block.backend, cell.load].add(cell.name in done)
-        return sorted({start for (start, _, _), measured in blocks.items() if len(measured) > 1})
 
     @property
     def summary(self) -> Summary:

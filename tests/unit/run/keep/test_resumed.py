@@ -101,23 +101,31 @@ def test_a_cell_that_was_begun_and_not_stored_is_another_try_when_it_is_measured
     assert seal.faults(run.files)[1] == []
 
 
-def test_the_partner_of_a_killed_cell_of_a_duet_is_measured_again_with_it(tmp_path, monkeypatch):
-    """One that was stored before the kill was loaded next to the other, which is to have the same load."""
+@pytest.mark.parametrize(
+    ("pairing", "cores", "kept"),
+    [("duet", (), 1), ("blocks", (), 1), ("blocks", (0,), 0), ("duet", (0,), 0), ("starts", (), 2)],
+)
+def test_cells_next_to_a_killed_one_are_measured_again_with_it(tmp_path, monkeypatch, pairing, cores, kept):
+    """They were loaded next to another, or alternately with it, which is to be in the same life of both.
+
+    Running servers, which have no cores, have one start: there it is the cell of the same repeat alone.
+    """
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     one_engine = Shape(engines=TWO[:1], concurrency=(2,), repeats=2, requests=4, output_tokens=2)
     run = make_run(tmp_path, one_engine)
     names, load = [*run.cells(), "005-killed"], LoadPoint("concurrency", 2)
-    cells = [
-        SimpleNamespace(name=name, repeat=at, load=load) for name, at in zip(names, (0, 1, 1), strict=True)
+    plan = [
+        SimpleNamespace(start=0, repeat=at, cells=(SimpleNamespace(name=name, load=load),))
+        for name, at in zip(names, (0, 1, 1), strict=True)
     ]
     run.files.make_folder("cells/005-killed")
-    options = SimpleNamespace(pairing="duet")
+    options = SimpleNamespace(pairing=pairing)
     prepared = SimpleNamespace(
-        **{**vars(PREPARED), "options": options, "plan": (SimpleNamespace(start=None, cells=cells),)}
+        **{**vars(PREPARED), "options": options, "plan": plan, "cores_of": lambda _: cores}
     )
     resumed = Stored.resume(prepared, run, SimpleNamespace(note=print))
-    assert [cell.cell for cell in resumed.cells] == run.cells() == names[:1]
-    assert [run.times_set_aside(name) for name in names] == [0, 1, 1]
+    assert [cell.cell for cell in resumed.cells] == run.cells() == names[:kept]
+    assert [run.times_set_aside(name) for name in names] == [0] * kept + [1] * (3 - kept)
 
 
 def begun(host, version=__version__):
