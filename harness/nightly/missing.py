@@ -59,19 +59,6 @@ def missing(
         yield from _place((label, load), before, summary, _runs(entry, manifest, before), level)
 
 
-def only_beyond_capacity(summary: Summary) -> bool:
-    """Whether each INVALID probe asked for more than its backend carries, as a search has to: a server may
-    refuse that, and the answer is known all the same.
-    """
-    carried = {
-        found.label: found.interval[1]
-        for found in summary.capacity or ()
-        if not why_no_capacity(summary, found)
-    }
-    probes = ((cell.load.value, carried.get(cell.label)) for cell in summary.cells if cell.invalid)
-    return all(most is not None and load > most for load, most in probes)
-
-
 def _capacities(earlier: Sequence[HistoryEntry], summary: Summary, asked: int) -> Iterator[Missing]:
     """What is missing of the capacities that were known before. `asked`: starts that the suite asks for.
 

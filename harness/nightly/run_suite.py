@@ -17,7 +17,7 @@ from harness.host.helper_process import asked_to_stop, follow
 from harness.model import HistoryEntry
 from harness.model.imported import RESULT_SUFFIXES
 from harness.model.numbers import duration
-from harness.nightly.missing import missing, only_beyond_capacity
+from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.report.wording import plain
 from harness.store import RunFolder
@@ -161,8 +161,6 @@ def _step(
     if folder is None or code not in (ExitCode.OK, ExitCode.INVALID):
         why = _why_failed(document, folder) or f"bench run ended with {code}"
         return Step(entry, "failed", why, _failure(code), wall_s, folder)
-    if code == ExitCode.INVALID and entry.find_capacity and only_beyond_capacity(folder.read_summary()):
-        code = ExitCode.OK
     why = "INVALID cells" if code == ExitCode.INVALID else ""
     return Step(entry, "measured", why, code, wall_s, folder)
 

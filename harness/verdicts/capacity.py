@@ -8,6 +8,7 @@ import numpy as np
 
 from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
 from harness.model.numbers import as_given, counted, short
+from harness.validity import RULES, blame
 from harness.verdicts.crossing import Crossing, crossing, left_per_s, refuted_at, short_and_long
 from harness.verdicts.run_values import labels
 from harness.verdicts.slo_check import (
@@ -161,6 +162,23 @@ def why_unknown(capacity: Capacity) -> str:
     """
     _, value, _ = capacity.interval
     return _answer_words(capacity) if value is None else _why_higher(capacity)
+
+
+def only_refused(found: Sequence[Capacity], cells: Sequence[CellResult]) -> bool:
+    """Whether each INVALID probe asked for more than its backend carries, as a search has to, and failed by
+    that alone: not by an engine that died. False where an answer is not known.
+    """
+    carried = {answer.label: answer.interval[1] for answer in found if not why_unknown(answer)}
+    return all(
+        (most := carried.get(cell.label)) is not None and cell.load.value > most and _overloaded(cell)
+        for cell in cells
+        if cell.invalid
+    )
+
+
+def _overloaded(cell: CellResult) -> bool:
+    found = blame(cell.validity)
+    return found is not None and found[0] == "engine" and not RULES[found[1]].certain
 
 
 def may_be_higher(capacity: Capacity) -> bool:

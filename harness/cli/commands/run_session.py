@@ -20,6 +20,7 @@ from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.provision import check_machine
 from harness.store import RunFolder
+from harness.verdicts.capacity import only_refused
 
 
 @contextmanager
@@ -96,4 +97,7 @@ def _exit_code(run: Run) -> ExitCode:
         print_error(SetupError("no backend could be measured", where=run.failures[0].backend))
     if run.failures:
         return ExitCode.SETUP
-    return ExitCode.INVALID if run.summary.state == "invalid" else ExitCode.OK
+    searched = run.summary.capacity
+    if run.summary.state != "invalid" or (searched and only_refused(searched, run.summary.cells)):
+        return ExitCode.OK
+    return ExitCode.INVALID

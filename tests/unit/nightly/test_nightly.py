@@ -3,7 +3,6 @@
 import argparse
 import re
 import subprocess
-import time
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -255,24 +254,6 @@ def test_a_run_without_room_says_how_much_it_lacks(tmp_path, monkeypatch, left_s
     entry = Entry(scenario="first-look", backends=("vllm",))
     step = _step(entry, tmp_path, left_s, (), print)
     assert (step.state, step.why) == ("left out", why)
-
-
-@pytest.mark.parametrize(
-    ("find_capacity", "beyond", "code", "why"),
-    [(True, True, 0, ""), (True, False, 4, "INVALID cells"), (False, True, 4, "INVALID cells")],
-)
-def test_only_a_search_may_have_invalid_cells(tmp_path, monkeypatch, find_capacity, beyond, code, why):
-    """And only beyond what it found."""
-    folder = make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=4, output_tokens=2))
-    ended = SimpleNamespace(returncode=4, communicate=lambda timeout: (f'{{"run": "{folder.run_id}"}}', None))
-    room = "harness.nightly.run_suite"
-    started = SimpleNamespace(**{**vars(subprocess), "Popen": lambda *_, **__: ended})
-    monkeypatch.setattr(f"{room}.subprocess", started)
-    monkeypatch.setattr(f"{room}._expected_s", lambda _command: None)
-    monkeypatch.setattr(f"{room}.only_beyond_capacity", lambda _summary: beyond)
-    entry = Entry(scenario="first-look", backends=("vllm",), find_capacity=find_capacity)
-    step = _step(entry, tmp_path, time.monotonic() + 600, (), print)
-    assert (step.state, step.exit_code, step.why) == ("measured", code, why)
 
 
 def history(*, scenario="shared-prefix", label="vllm", value=8, invalid=0, metrics=("ttft_ms.p50",)):

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 from msgspec import structs
 
-from harness.model import Capacity, CellResult, Interval, Limit, LoadPoint, Reason, Validity
+from harness.cli.commands.run_session import _exit_code
+from harness.errors import ExitCode
+from harness.model import Capacity, CellResult, Interval, Limit, LoadPoint, Reason, Summary, Validity
 from harness.plan import (
     Cell,
     ProbeSizes,
@@ -23,7 +25,7 @@ from harness.run.search import first_load, next_probe, probes, usually_at_most
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
-from harness.verdicts.capacity import capacity, sentence, words
+from harness.verdicts.capacity import capacity, only_refused, sentence, words
 from harness.verdicts.slo_check import answers_needed, kept_limits, queue_reasons, why_not_kept
 from tests.factories.documents import changed, made
 
@@ -365,6 +367,32 @@ def cell(
 
 def doubt(code, verdict="SUSPECT"):
     return Reason(code, verdict, "so much", "", "")
+
+
+@pytest.mark.parametrize(
+    ("load", "code", "ends"),
+    [
+        (64, "failed-requests", ExitCode.OK),
+        (64, "dropped-requests", ExitCode.OK),
+        (8, "failed-requests", ExitCode.INVALID),
+        (64, "engine-died", ExitCode.INVALID),
+        (64, "does-not-add-up", ExitCode.INVALID),
+        (64, "client-busy", ExitCode.INVALID),
+    ],
+)
+def test_what_a_server_refuses_beyond_its_capacity_is_no_invalid_measurement(load, code, ends):
+    """A search has to ask for more than is carried."""
+    spoiled = cell(load, repeat=2, within=0.0, reasons=[doubt(code, "INVALID")])
+    cells = [*searched(20), spoiled]
+    found = capacity(cells, 3)
+    for answers, expected in ((found, ends), ((), ExitCode.INVALID), (None, ExitCode.INVALID)):
+        summary = made(Summary, state="invalid", cells=cells, capacity=answers)
+        assert _exit_code(SimpleNamespace(interrupted=False, failures=(), summary=summary)) == expected
+
+
+def test_a_search_without_an_answer_that_was_refused_ends_as_an_invalid_measurement():
+    cells = [cell(load, within=0.0, reasons=[doubt("failed-requests", "INVALID")]) for load in (1, 2)]
+    assert not only_refused(capacity(cells, 3), cells)
 
 
 def test_a_cell_that_keeps_up_with_its_load_and_its_limits_is_kept():

@@ -1,10 +1,9 @@
 """Capacities in a history: the line of a search, its series, and nights that find no capacity."""
 
 import pytest
-from msgspec.structs import replace
 
 from harness.model import Capacity, Manifest, TestedLoad
-from harness.nightly.missing import missing, only_beyond_capacity
+from harness.nightly.missing import missing
 from harness.nightly.suite import Entry
 from harness.report.charts.course import change_words, course
 from harness.report.findings.against import place_words
@@ -13,8 +12,8 @@ from harness.report.text import trends
 from harness.verdicts import Rules, compare
 from harness.verdicts.history import changes, drifts, same_course, series, stretches
 from harness.verdicts.history_lines import entries, not_kept
-from tests.factories.documents import changed, made
-from tests.factories.summaries import cell, summary, verdict
+from tests.factories.documents import made
+from tests.factories.summaries import cell, summary
 
 RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",))
 ENDS = (2, 64)
@@ -145,23 +144,6 @@ def test_a_capacity_that_is_not_known_is_in_no_history_and_missing(changes, why)
     assert place_words(gone).startswith(f"vllm capacity: {why}")
     assert gone.names == {"vllm", "capacity_in_flight"}
     assert list(missing(suite_run, "", [], manifest, tonight)) == []  # no night knew it
-
-
-@pytest.mark.parametrize(
-    ("load", "changes", "beyond"),
-    [
-        (9, {}, True),
-        (8, {}, False),
-        (9, {"value": None, "tested": (spoiled(9),)}, False),
-        (9, {"tested": (spoiled(12),)}, False),
-    ],
-)
-def test_a_probe_beyond_the_capacity_may_be_refused_in_a_night(load, changes, beyond):
-    """A search has to ask for more than a server carries; requests that fail at less are no good night."""
-    _, tonight = search(0, **{"value": 8, **changes})
-    failed = verdict("INVALID", "failed-requests", "30%", "1%", "")
-    probe = changed(tonight.cells[0], load={"kind": "concurrency", "value": load}, validity=failed)
-    assert only_beyond_capacity(replace(tonight, cells=(*tonight.cells, probe))) == beyond
 
 
 def test_fewer_searches_than_asked_for_are_missing():
