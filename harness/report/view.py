@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.model import VERDICTS, CellResult, LoadPoint, Price, Reason, Summary
+from harness.model import VERDICTS, Capacity, CellResult, LoadPoint, Price, Reason, Summary
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted
 from harness.report.wording import listing
+
+_FEW_LOADS = 2  # of more, a page folds all but the leading ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,25 @@ def groups(summary: Summary) -> list[Group]:
         )
         for point in sorted(by_point)
     ]
+
+
+def leading(summary: Summary, load_groups: Sequence[Group]) -> list[Group]:
+    """The loads that a reader wants first: all of few, those that a search for the capacity found to be
+    carried, else the highest.
+    """
+    if len(load_groups) <= _FEW_LOADS:
+        return list(load_groups)
+    carried = {_carried(capacity, load_groups) for capacity in summary.capacity or ()}
+    return [group for group in load_groups if group.point in carried] or [load_groups[-1]]
+
+
+def _carried(capacity: Capacity, load_groups: Sequence[Group]) -> LoadPoint | None:
+    """The highest load that was measured and is within the capacity: that may lie between two loads."""
+    if capacity.value is None:
+        return None
+    points = (group.point for group in load_groups if any(row.label == capacity.label for row in group.rows))
+    kept = [point for point in points if point.kind == capacity.kind and point.value <= capacity.value]
+    return max(kept, key=lambda point: point.value, default=None)
 
 
 def labels(summary: Summary) -> list[str]:

@@ -27,11 +27,10 @@ from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, hint, items, join, section, table, tag
 from harness.report.html.trust import wrong
-from harness.report.view import Group, groups, point_words
+from harness.report.view import Group, groups, leading, point_words
 from harness.report.wording import capital, listing
 
 MOST_DOUBTS = 3  # in a line
-OPEN_LOADS = 2  # more are folded: the table of load against metric has them all
 
 
 def answer(source: Source) -> Html:
@@ -57,12 +56,11 @@ def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     for line in chain(capacity_lines(summary), knee_lines(summary), accuracy_lines(summary), course):
         yield tag("p", tag("strong", line))
     yield from (tag("p", line, class_="doubt small") for line in caveats(summary))
-    parts = [join(_load(source, group)) for group in load_groups]
-    shown = parts if len(parts) <= OPEN_LOADS else [parts[-1]]
-    yield from shown
-    if len(parts) > len(shown):
-        others = [group.point.label for group in load_groups[:-1]]
-        yield details(f"At the other loads: {listing(others)}", *parts[:-1])
+    shown = leading(summary, load_groups)
+    yield from (join(_load(source, group)) for group in shown)
+    if others := [group for group in load_groups if group not in shown]:
+        names = listing([group.point.label for group in others])
+        yield details(f"At the other loads: {names}", *(join(_load(source, group)) for group in others))
 
 
 def _load(source: Source, group: Group) -> Iterator[Html]:

@@ -9,10 +9,9 @@ from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, tag, text_table
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
-from harness.report.view import Group, groups, labels, point_words, repeats, repeats_words
+from harness.report.view import Group, groups, labels, leading, point_words, repeats, repeats_words
 from harness.report.wording import NOT_KNOWN, capital, listing, were
 
-OPEN_LOADS = 2  # tables; more are folded, but for the highest load
 POOLED = (
     "Medians of the repeats, with their range below where they differ; speed-ups, and charts with intervals "
     "over runs, have their geometric mean."
@@ -23,16 +22,15 @@ def results(source: Source) -> Html | None:
     load_groups = groups(source.summary)
     if not load_groups:
         return None
-    tables = [_table(source, group) for group in load_groups]
-    shown_tables = tables if len(tables) <= OPEN_LOADS else [tables[-1]]
-    folded = tables[:-1] if len(tables) > len(shown_tables) else []
+    shown_first = leading(source.summary, load_groups)
+    folded = [_table(source, group) for group in load_groups if group not in shown_first]
     published = source.summary.claims
     return section(
         "figures",
         "Every figure",
         tag("p", _compared(source)),
         tag("p", POOLED, class_="muted") if repeats(source.summary) > 1 else None,
-        *shown_tables,
+        *(_table(source, group) for group in shown_first),
         *(tag("p", f"{capital(line)}.", class_="muted") for line in notes.prices(source.summary)),
         *map(text_table, (*subject_tables(source.summary), *session_tables(source.summary))),
         details(f"At the other {counted(len(folded), 'load')}", *folded) if folded else None,

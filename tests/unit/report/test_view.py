@@ -7,7 +7,7 @@ import pytest
 from harness.model import LoadPoint
 from harness.report.findings.sentences import load_words
 from harness.report.text.screen import screen
-from harness.report.view import groups, point_words
+from harness.report.view import groups, leading, point_words
 from tests.factories.summaries import cell, summary
 
 
@@ -61,3 +61,31 @@ def test_cells_are_grouped_in_one_pass():
         [("b", 2), ("a", 2)]
     ] * 3
     assert len(passes) == 1
+
+
+def searched(label, value, kind="rate"):
+    return {"label": label, "kind": kind, "value": value, "kept_by_search": [value], "tested": []}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "first"),
+    [
+        ([], [8]),
+        ([searched("a", 4.5)], [4]),
+        ([searched("a", 4.0), searched("b", 3.0)], [2, 4]),
+        ([searched("a", 4.0), searched("b", None)], [4]),
+        ([searched("a", 0.5)], [8]),
+        ([searched("a", 4.0, kind="concurrency")], [8]),
+    ],
+)
+def test_the_load_that_a_search_found_to_be_carried_comes_first(capacity, first):
+    """The highest one misses the limits, or the search would go on. `b` was not tried at 3."""
+    tried = [("a", 1), ("b", 2), ("a", 3), ("a", 4), ("b", 4), ("a", 8)]
+    cells = [cell(label, {"kind": "rate", "value": value}) for label, value in tried]
+    found = summary(*cells, capacity=capacity)
+    assert [group.point.value for group in leading(found, groups(found))] == first
+
+
+def test_of_two_loads_both_come_first():
+    found = summary(*(cell("a", {"kind": "rate", "value": value}) for value in (1, 2)))
+    assert leading(found, groups(found)) == groups(found)
