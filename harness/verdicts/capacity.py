@@ -164,16 +164,17 @@ def why_unknown(capacity: Capacity) -> str:
     return _answer_words(capacity) if value is None else _why_higher(capacity)
 
 
-def only_refused(found: Sequence[Capacity], cells: Sequence[CellResult]) -> bool:
-    """Whether each INVALID probe asked for more than its backend carries, as a search has to, and failed by
-    that alone: not by an engine that died. False where an answer is not known.
+def invalid_cells(cells: Sequence[CellResult], found: Sequence[Capacity] | None) -> list[CellResult]:
+    """Those that a run has to answer for: all INVALID ones, but for probes at loads that a search found to be
+    more than is carried, and that failed by that alone. `found`: None if nothing was searched for.
     """
-    carried = {answer.label: answer.interval[1] for answer in found if not why_unknown(answer)}
-    return all(
-        (most := carried.get(cell.label)) is not None and cell.load.value > most and _overloaded(cell)
-        for cell in cells
-        if cell.invalid
-    )
+    carried = {answer.label: answer.interval[1] for answer in found or () if not why_unknown(answer)}
+    beyond = (cell.load.value > (carried.get(cell.label) or math.inf) for cell in cells)
+    return [
+        cell
+        for cell, asked_more in zip(cells, beyond, strict=True)
+        if cell.invalid and not (asked_more and _overloaded(cell))
+    ]
 
 
 def _overloaded(cell: CellResult) -> bool:

@@ -20,7 +20,7 @@ from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.provision import check_machine
 from harness.store import RunFolder
-from harness.verdicts.capacity import only_refused
+from harness.verdicts.capacity import invalid_cells
 
 
 @contextmanager
@@ -97,7 +97,5 @@ def _exit_code(run: Run) -> ExitCode:
         print_error(SetupError("no backend could be measured", where=run.failures[0].backend))
     if run.failures:
         return ExitCode.SETUP
-    searched = run.summary.capacity
-    if run.summary.state != "invalid" or (searched and only_refused(searched, run.summary.cells)):
-        return ExitCode.OK
-    return ExitCode.INVALID
+    wrong = run.summary.state == "invalid" and invalid_cells(run.summary.cells, run.summary.capacity)
+    return ExitCode.INVALID if wrong else ExitCode.OK

@@ -13,6 +13,7 @@ from harness.model.numbers import as_given, counted
 from harness.report.view import labels, repeats
 from harness.report.wording import are, listing, plain, were
 from harness.validity import blame
+from harness.verdicts.capacity import invalid_cells
 
 BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags and prints the run that has them
 AGAIN, AGAIN_BY_URL = "the same command", "the same bench run"
@@ -52,7 +53,8 @@ def _of_missing(summary: Summary) -> Iterator[NextStep]:
 
 def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
     """The advice of the rule that speaks of most cells."""
-    cells = [cell.validity for cell in summary.cells if cell.validity.verdict == verdict]
+    judged = invalid_cells(summary.cells, summary.capacity) if verdict == "INVALID" else summary.cells
+    cells = [cell.validity for cell in judged if cell.validity.verdict == verdict]
     codes = Counter(code for cell in cells for code in _causes(cell))
     if not codes:
         return

@@ -25,7 +25,7 @@ from harness.run.search import first_load, next_probe, probes, usually_at_most
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
-from harness.verdicts.capacity import capacity, only_refused, sentence, words
+from harness.verdicts.capacity import capacity, invalid_cells, sentence, words
 from harness.verdicts.slo_check import answers_needed, kept_limits, queue_reasons, why_not_kept
 from tests.factories.documents import changed, made
 
@@ -392,7 +392,7 @@ def test_what_a_server_refuses_beyond_its_capacity_is_no_invalid_measurement(loa
 
 def test_a_search_without_an_answer_that_was_refused_ends_as_an_invalid_measurement():
     cells = [cell(load, within=0.0, reasons=[doubt("failed-requests", "INVALID")]) for load in (1, 2)]
-    assert not only_refused(capacity(cells, 3), cells)
+    assert invalid_cells(cells, capacity(cells, 3)) == cells
 
 
 def test_a_cell_that_keeps_up_with_its_load_and_its_limits_is_kept():

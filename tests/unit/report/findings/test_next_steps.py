@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from harness.model import Capacity
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.tags import with_code
@@ -106,6 +107,19 @@ def test_report_terminal_page_and_document_have_one_source(made, warnings, state
         assert f"warning: {one.text}{f' hint: {one.hint}' if one.hint else ''}" in below
     more = len(found.warnings) - WARNINGS
     assert (f"{more} more warning" in below) == (more > 0)
+
+
+@pytest.mark.parametrize(("load", "advised"), [(8, True), (9, False)])
+def test_a_lower_load_is_advised_only_where_it_should_be_carried(load, advised):
+    """A search has to ask for more, and said `lower the load` of it."""
+    found = {
+        "label": "vllm", "kind": "concurrency", "value": 8, "interval": (8, 8, 9), "searches": 3,
+        "kept_by_search": (8,), "saturated_from": None, "tested": (),
+    }  # fmt: skip
+    refused = verdict("INVALID", "failed-requests", "30%", "1%", "lower the load")
+    probe = cell("vllm", {"kind": "concurrency", "value": load}, validity=refused)
+    made = compared(cell("vllm"), probe, capacity=(Capacity(**found),))
+    assert ("lower the load" in " ".join(lines(next_steps, made))) == advised
 
 
 @pytest.mark.parametrize(
