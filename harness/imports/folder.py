@@ -79,6 +79,7 @@ def _facts(part: Part, label: str, cell: str, repeat: int) -> CellFacts:
         reported=dict(taken.reported),
         answered=taken.answered,
         failed=taken.failed,
+        requests=taken.requests,
     )
     return CellFacts(
         cell=cell,

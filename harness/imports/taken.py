@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports.source import wrong
-from harness.model import Fact, Level, Load
+from harness.model import Fact, Level, Load, Requests
 from harness.model.numbers import counted, short
 from harness.records.layout import (
     EVENT_DTYPE,
@@ -74,6 +74,7 @@ class Taken:
     reported: Mapping[str, float] = field(default_factory=dict)
     answered: int | None = None
     failed: int | None = None
+    requests: Requests | None = None  # as bench exported them
 
     @property
     def load_known(self) -> bool:

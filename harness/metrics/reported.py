@@ -39,7 +39,9 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     answered: int | None = cell.requests.ok
     if file.level == "summary":
         summed, answered = summed.union(_LATENCIES), file.answered
-        figures["requests"] = _counts(cell, file)
+        figures["requests"] = counts = file.requests or _counts(cell, file)
+        if counts.resent is not None:
+            nulls.pop("requests.resent")
     nulls |= {path: _ONLY_SUMMED for path in nulls if path.partition(".")[0] in summed}
     for path, value in file.reported.items():
         metric, _, statistic = path.partition(".")

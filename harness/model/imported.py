@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from harness.model.figures import Requests
 from harness.model.record import Record, doc
 
 # Suffixes of the files in which tools keep their results.
@@ -44,6 +45,9 @@ class Imported(Record, frozen=True, kw_only=True):
     )
     failed: Annotated[
         int | None, doc("Failed requests behind reported figures; null: the file does not say.")
+    ] = None
+    requests: Annotated[
+        Requests | None, doc("Counts of the requests that bench exported; null: the file has none of them.")
     ] = None
 
     @property

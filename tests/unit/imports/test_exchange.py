@@ -145,7 +145,8 @@ def test_a_request_that_failed_before_it_was_sent_counts_for_any_reader(tmp_path
 @pytest.mark.parametrize("kind", FORMATS)
 def test_users_who_hang_up_come_back_as_what_they_are(tmp_path, kind):
     """A reader that knows the format alone takes them for no answers; their tokens are kept."""
-    counts = {"planned": 40, "sent": 40, "ok": 21, "impatient": 19, "outcomes": {"ok": 21, "abandoned": 19}}
+    counts = {"planned": 40, "sent": 40, "ok": 21, "impatient": 19, "resent": 1, "warmup": 8}
+    counts["outcomes"] = {"ok": 21, "abandoned": 19}
     users = {"share": 0.5, "after_s": 1.0}
     for tokens in (26.5, None):
         load = {"kind": "concurrency", "value": 4, "abandonment": users}
@@ -156,6 +157,8 @@ def test_users_who_hang_up_come_back_as_what_they_are(tmp_path, kind):
         assert again.cells[0].tokens_after_hang_up == tokens
         assert again.cells[0].load.abandonment == cell.load.abandonment
     assert again.cells[0].null_reasons["tokens_after_hang_up"] == "the file does not have it"
+    assert again.cells[0].requests == cell.requests
+    assert "requests.resent" not in again.cells[0].null_reasons
     if kind == "report-0.2":
         assert document["results"]["request_performance"]["aggregate"]["requests"]["total"] == 21
 
