@@ -52,12 +52,17 @@ class Speedup(Record, frozen=True, kw_only=True):
         """`(0.96 to 6.2)`, or "" where no interval was found."""
         return f"({short(self.times.low)} to {short(self.times.high)})" if self.times else ""
 
+    @property
+    def leans(self) -> bool:
+        """Whether the ratio, as it is shown, is on one side."""
+        return self.factor not in ("", "1×")
+
     def leaning(self, ahead: str) -> str:
         """`vllm 2.44× (0.96 to 6.2)` of a pair that nothing separates; `no difference seen` if it is 1×.
 
         `ahead`: what its better backend is called.
         """
-        if self.factor != "1×":
+        if self.leans:
             return f"{ahead} {self.span}"
         return "no difference seen" + (f" {self.between}" if self.between != "(1 to 1)" else "")
 

@@ -82,11 +82,10 @@ def _cell(entry: PairVerdict | None) -> Html:
         return Html("")
     found, verdict = speedup(entry), entry.verdict
     better = f"{found.ahead} {found.factor} {measure(entry.metric).ways[0]}"
-    leans = found.factor not in ("", "1×")
     text = {
         "faster": better,
         "slower": better,
-        "not enough runs": f"{found.ahead} {found.factor}, undecided" if leans else "undecided",
+        "not enough runs": f"{found.ahead} {found.factor}, undecided" if found.leans else "undecided",
     }.get(verdict, verdict)
     word = tag("span", text, class_=verdict.replace(" ", "-"), title=found.why)
     return join([word, tag("small", found.between or found.why, class_="range")])
