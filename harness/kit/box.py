@@ -39,6 +39,8 @@ class _Parser(argparse.ArgumentParser):
 def main(words: Sequence[str]) -> int:
     """`words`: the kit's folder, and the arguments. Returns the exit code."""
     try:
+        if not {"-h", "--help"}.intersection(words):
+            kit_env.facts(Path(words[0]))  # its lack explains more than that of a flag
         return _run(*_parsed(words))
     except (KitError, parts.PartsError, OSError, subprocess.SubprocessError) as error:
         print(f"error: {error}", file=sys.stderr)

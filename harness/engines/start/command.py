@@ -37,10 +37,12 @@ _NOT_RECORDED = "(not recorded)"
 _SECRET_FLAG = re.compile(
     r"api[-_]?key|(hf|hub|face|auth|access)[-_]token|^(--token|-hft)$|secret|passw|credential", re.IGNORECASE
 )
-# Within a word: `HF_TOKEN=…`, `Authorization: Bearer …`, a login of a URL. Names in lower case need more than
-# `token`: `{"pad_token": 0}` is none.
+# Within a word: `HF_TOKEN=…`, `Authorization: Bearer …`, a shell's `--api-key …`, a login of a URL. Names in
+# lower case need more than `token`: `{"pad_token": 0}` is none.
 _SECRET_PART = re.compile(
-    r"((?:(?<!\w)[A-Z0-9_]*(?:TOKEN|KEY|SECRET|PASSW(?:OR)?D)"
+    r"((?<!\S)(?:--?[\w-]*(?i:api[-_]?key|(?:hf|hub|face|auth|access)[-_]token|secret|passw|credential)[\w-]*"
+    r"|--token|-hft)(?:=|\s+)[\"']?(?!-)"
+    r"|(?:(?<!\w)[A-Z0-9_]*(?:TOKEN|KEY|SECRET|PASSW(?:OR)?D)"
     r"|(?i:api[-_]?key|authorization|(?:hf|hub|face|auth|access)[-_]token|secret|password|credential)[\w-]*)"
     r"[\"']?\s*[=:]\s*[\"']?(?i:(?:bearer|basic)\s+)?)[^\s\"',;]+"
     r"|(?<=://)[^/\s@]+(?=@)"

@@ -81,12 +81,24 @@ def test_a_damaged_kit_is_one_error(kit, tmp_path, capsys, change, said):
         (["--out", "x", "--minutes", "5", "--", "build"], "unrecognized arguments: --minutes 5"),
     ],
 )
-def test_wrong_arguments_are_one_error_and_a_hint(words, wrong, capsys):
+def test_wrong_arguments_are_one_error_and_a_hint(kit, words, wrong, capsys):
     with pytest.raises(SystemExit, match=r"^2$"):
-        box.main(["kit", *words])
+        box.main([str(kit), *words])
     first, hint = capsys.readouterr().err.splitlines()
     assert first.startswith(f"error: {wrong}")
     assert hint == "hint: --help shows what run.py takes"
+
+
+@pytest.mark.parametrize("words", [[], ["looc"], ["--out", "x", "look"]])
+def test_what_is_no_kit_is_named_before_a_wrong_argument(tmp_path, words, capsys):
+    assert box.main([str(tmp_path / "kti"), *words]) == 3
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'kti'} is not a kit: ")
+
+
+def test_help_needs_no_kit(tmp_path, capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        box.main([str(tmp_path / "kti"), "--help"])
+    assert "what to run:" in capsys.readouterr().out
 
 
 def test_a_folder_that_cannot_be_made_is_one_error(kit, tmp_path, capsys):
