@@ -180,7 +180,7 @@ class Finalizer:
         """
         answer, failure = exchange.answer, exchange.failure
         if answer is not None and answer.status and not 200 <= answer.status < 300:
-            return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
+            return Outcome.HTTP_ERROR, _redirect(answer) or _page_error(body) or f"HTTP {answer.status}"
         if parsed.error:
             return Outcome.STREAM_ERROR, parsed.error
         if finish_of(parsed.finish_reason) is Finish.GIVEN_UP:
@@ -249,6 +249,12 @@ def _first_text(events: NDArray[Any], wanted: NDArray[np.bool_]) -> int:
     """The time of the first wanted event with generated text."""
     stamps = events["stamp_ns"][wanted & (events["text_chars"] > 0)]
     return int(stamps[0]) if len(stamps) else UNKNOWN
+
+
+def _redirect(answer: Answer) -> str:
+    """Where the server sends the client, which does not follow; "" where it names no place."""
+    place = answer.headers.get(b"location", b"").strip().decode("utf-8", "replace")
+    return f"a redirect to {place}" if place and 300 <= answer.status < 400 else ""
 
 
 def _page_error(body: bytes) -> str:

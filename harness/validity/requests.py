@@ -22,7 +22,7 @@ MIN_SAMPLES = 5  # fewer have no median
 _MOST_NAMED = 3
 _LESS = "the server refuses what it has no room for: lower the load, or raise its limits; see its log"
 _KEY = "the key was refused during the load: does it end, or has a gateway a quota? See --api-key-env"
-_ELSEWHERE = "the server redirects: `curl -i` shows where to; give that address"
+_ELSEWHERE = "the server redirects, which is not followed: give the address it names (`curl -i` shows it)"
 _PROXY = "a proxy got no answer from the engine: see its time limits, and the logs of both"
 _CUT = "the server, or a proxy before it, closed connections: see its log, and the time limits of the proxy"
 # What to do, by the status or outcome that most failures have.

@@ -246,6 +246,15 @@ def test_http_errors(status: str, body: bytes, content_type: str, error: str) ->
     assert len(settled.events) == 0
 
 
+def test_a_redirect_says_where_to() -> None:
+    """Its page, which a browser shows for a moment, does not."""
+    page = b"<html>Found</html>"
+    place = "location: https://sso.example/login?key=sk-secret"
+    settled = play([head(place, f"content-length: {len(page)}", status="302 Found") + page])
+    assert settled.error == "a redirect to https://sso.example/login?key=*********"
+    assert settled.outcome is Outcome.HTTP_ERROR
+
+
 def test_a_switch_of_protocols_is_an_http_error() -> None:
     settled = play([b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"])
     assert settled.outcome is Outcome.HTTP_ERROR
