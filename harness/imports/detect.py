@@ -10,6 +10,7 @@ import numpy as np
 from harness.errors import SpecError, page_address
 from harness.imports import (
     aiperf,
+    evalscope,
     genai,
     guidellm,
     inference_perf,
@@ -31,7 +32,19 @@ from harness.records.layout import UNKNOWN
 PARQUET = b"PAR1"
 MOST_ENTRIES = 10_000
 _MOST_REPEATED = 16 << 20  # bytes: figures over runs are shorter, and what is longer is not read for them
-_READERS = (vllm, sglang, aiperf, guidellm, inference_perf, genai, llamabench, inferencex, mlperf, report02)
+_READERS = (
+    vllm,
+    sglang,
+    aiperf,
+    guidellm,
+    inference_perf,
+    genai,
+    evalscope,
+    llamabench,
+    inferencex,
+    mlperf,
+    report02,
+)
 TOOLS = tuple(reader.TOOL for reader in _READERS)
 _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (sglang.KEYS, sglang.read),
@@ -40,6 +53,7 @@ _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (aiperf.SUMMARY_KEYS, aiperf.read_summary),
     (inference_perf.SUMMARY_KEYS, inference_perf.read_summary),
     (genai.KEYS, genai.read),
+    (evalscope.SUMMARY_KEYS, evalscope.read_summary),
     (llamabench.KEYS, llamabench.read),
     (inferencex.KEYS, inferencex.read),
     (mlperf.KEYS, mlperf.read),
@@ -52,6 +66,8 @@ _BEFORE_OTHERS = (
     inference_perf.KEYS,
     inference_perf.SUMMARY_KEYS,
     genai.KEYS,
+    evalscope.DATABASE_KEYS,
+    evalscope.SUMMARY_KEYS,
 )
 _OF_LISTS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (inference_perf.KEYS, inference_perf.read),
@@ -108,8 +124,11 @@ def _of_version(taken: Taken, source: Source) -> Taken:
 
 
 def is_result(path: Path) -> bool:
-    """Whether it may be one: JSON, JSON lines, CSV or YAML. A run folder's own documents are not."""
-    return path.suffix in RESULT_SUFFIXES
+    """Whether it may be one: JSON, JSON lines, CSV, YAML or SQLite. A run folder's own documents are not.
+
+    Many programs leave SQLite behind, so there the name counts too.
+    """
+    return path.suffix in RESULT_SUFFIXES and (path.suffix != ".db" or path.name == evalscope.DATABASE)
 
 
 def _taken(source: Source) -> Iterator[Taken]:
@@ -118,6 +137,9 @@ def _taken(source: Source) -> Iterator[Taken]:
         raise wrong("is Parquet, in which no tool writes its results", str(source.path), hint=hint)
     if source.head.startswith(llamabench.CSV):
         yield from llamabench.read_csv(source)
+        return
+    if evalscope.is_database(source):
+        yield from evalscope.read(source)
         return
     if is_yaml(source):
         yield from report02.read(as_json(source))
@@ -147,6 +169,9 @@ def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     for wanted, reader in _OF_LISTS:
         if wanted <= keys:
             return reader
+    if keys >= evalscope.PERCENTILE_KEYS:
+        hint = f"import {evalscope.SUMMARY} next to it, which takes them in"
+        raise wrong(f"has the percentiles of {evalscope.TOOL} alone", document.where, hint=hint)
     raise _unknown(document.where)
 
 
@@ -233,6 +258,8 @@ def _first_keys(path: Path) -> tuple[frozenset[str], bool]:
     """Keys of the first entry, and whether it is one of a list."""
     try:
         source = Source(path)
+        if evalscope.is_database(source):
+            return frozenset(evalscope.DATABASE_KEYS), False
         if is_yaml(source):
             return frozenset(), False
         first = next(source.documents())

@@ -8,7 +8,7 @@ from harness.model.figures import Requests
 from harness.model.record import Record, doc
 
 # Suffixes of the files in which tools keep their results.
-RESULT_SUFFIXES = (".json", ".jsonl", ".csv", ".yaml", ".yml")
+RESULT_SUFFIXES = (".json", ".jsonl", ".csv", ".yaml", ".yml", ".db")
 SERVER = "server"  # the name of a backend that was given none
 Level = Literal["records", "answers", "summary"]
 # What a file can tell; a rule that needs more than is there is not applied.

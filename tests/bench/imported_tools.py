@@ -74,11 +74,13 @@ KEPT = (
     Kept("genai-bench", "D*.json", ""),
     Kept("inferencex", "agg_r.json", ""),
     Kept("mlperf", "result_summary.json", ""),
+    Kept("evalscope", "benchmark_data.db", ""),
+    Kept("evalscope", "benchmark_summary.json", ""),
 )
 # Relative: what the files round; and rates of requests, over a time that the tool took itself.
 EQUAL, EQUAL_RATE = 1e-3, 1e-2
 # As which tool its requests are computed again, where that is another: their definitions are the same.
-AS = {"genai-bench": "inference-perf"}
+AS = {"genai-bench": "inference-perf", "evalscope": "inference-perf"}
 
 
 def main() -> int:
@@ -123,7 +125,10 @@ def _rows(
         run = made([Found(SERVER, [file], [])], Path(folder, "runs"), [str(file)], version)
         (cell,) = run.read_summary().cells
         equal, good = equal_figures(run, cell, name, said)
-    shown = {"ttft_ms.p50": said["TTFT", "p50"], "tpot_ms.mean": said[GAP.get(peer.name, "ITL"), "mean"]}
+    shown = {
+        "ttft_ms.p50": said.get(("TTFT", "p50"), said["TTFT", "mean"]),
+        "tpot_ms.mean": said[GAP.get(peer.name, "ITL"), "mean"],
+    }
     for path, meant in truth.items():
         line, near = _row(habit, cell, path, meant, shown[path], equal)
         yield line, near and good

@@ -207,6 +207,23 @@ def _read_genai(document: Any) -> Row:
     return {"ttft_p50": stats["p50"] * 1e3, "ttft_p99": stats["p99"] * 1e3}
 
 
+_EVALSCOPE = (
+    "perf --api openai --url {url}/v1/chat/completions --model truth --parallel {c} --number {n}"
+    " --prompt Hello. --max-tokens {tokens} --stream --no-test-connection --outputs-dir {out}"
+    " --no-timestamp --name x"
+)
+
+
+def _read_evalscope(document: Any) -> Row:
+    """Of its percentiles, a row for each."""
+    found = {row["Percentiles"]: row for row in document}
+    return {
+        "ttft_p50": found["50%"]["TTFT (ms)"],
+        "ttft_p99": found["99%"]["TTFT (ms)"],
+        "itl_p99": found["99%"]["ITL (ms)"],
+    }
+
+
 _THIS_PROJECT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 _SGLANG_CPU = Path(shims.__file__).parent / "sglang_cpu"
 
@@ -265,6 +282,14 @@ PEERS = (
     ),
     Peer(
         "mlperf", "inference-endpoint", _MLPERF, "result_summary.json", _read_mlperf, config=_MLPERF_PROMPTS
+    ),
+    Peer(
+        "evalscope",
+        "evalscope",
+        _EVALSCOPE,
+        "benchmark_percentile.json",
+        _read_evalscope,
+        wants_tokenizer=False,
     ),
 )
 

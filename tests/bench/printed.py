@@ -96,6 +96,17 @@ def _mlperf(document: Any) -> Said:
     return said
 
 
+def _evalscope(document: Any) -> Said:
+    return {
+        ("output", ""): document["Output Throughput (tok/s)"],
+        ("requests", ""): document["Req Throughput (req/s)"],
+        ("TTFT", "mean"): document["Avg TTFT (ms)"],
+        ("ITL", "mean"): document["Avg ITL (ms)"],
+        ("TPOT", "mean"): document["Avg TPOT (ms)"],
+        ("E2E", "mean"): 1e3 * document["Avg Latency (s)"],
+    }
+
+
 # Of each tool: the file that states its figures, and how.
 PRINTED: Mapping[str, tuple[str, Callable[[Any], Said]]] = {
     "vllm": ("r.json", _serve),
@@ -106,12 +117,20 @@ PRINTED: Mapping[str, tuple[str, Callable[[Any], Said]]] = {
     "genai-bench": ("D*.json", _genai),
     "inferencex": ("agg_r.json", _inferencex),
     "mlperf": ("result_summary.json", _mlperf),
+    "evalscope": ("benchmark_summary.json", _evalscope),
 }
 # What the tool shows for the time between tokens, where that is not its ITL.
-GAP = {"guidellm": "TPOT", "inference-perf": "TPOT", "genai-bench": "TPOT", "mlperf": "TPOT"}
+GAP = {
+    "guidellm": "TPOT",
+    "inference-perf": "TPOT",
+    "genai-bench": "TPOT",
+    "mlperf": "TPOT",
+    "evalscope": "TPOT",
+}
 # What a tool makes of other counts or answers than its records have.
 OTHERWISE = {
     "inference-perf": ("ITL", "TPOT", "output"),  # of tokens by its own tokenizer
+    "evalscope": ("TPOT",),  # to the end of the stream
     "genai-bench": ("TPOT",),  # without answers whose text its client read within 1 ms
 }
 

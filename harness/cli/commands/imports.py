@@ -110,12 +110,13 @@ def results_at(name: str) -> Found | None:
 
 
 def _is_data(path: Path) -> bool:
-    """JSON whatever its name, or Parquet, for which there is an error of its own."""
+    """JSON or SQLite whatever its name, or Parquet, for which there is an error of its own."""
     from harness.imports.detect import PARQUET
+    from harness.imports.evalscope import SQLITE
 
     with path.open("rb") as file:
         head = file.read(64)
-    return head.lstrip()[:1] in (b"{", b"[") or head.startswith(PARQUET)
+    return head.lstrip()[:1] in (b"{", b"[") or head.startswith((PARQUET, SQLITE))
 
 
 def _results_named(text: str) -> Found:

@@ -6,6 +6,7 @@ summary, and texts of prompts and answers are left out. `pair` is of `python -m 
 llama-bench ran without a server.
 """
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,7 @@ RECORDS = [
         "records",
         id="inference-perf",
     ),
+    pytest.param("evalscope/benchmark_data.db", "evalscope perf", None, "records", id="evalscope"),
 ]
 
 
@@ -59,6 +61,7 @@ SUMMARIES = [
     pytest.param("vllm/r.json", "vllm bench serve", None, id="vllm"),
     pytest.param("aiperf/profile_export_aiperf.json", "aiperf", "0.13.0", id="aiperf"),
     pytest.param("mlperf/result_summary.json", "MLPerf endpoints", "0.1.0", id="mlperf"),
+    pytest.param("evalscope/benchmark_summary.json", "evalscope perf", None, id="evalscope"),
 ]
 
 
@@ -144,6 +147,23 @@ def test_a_folder_has_each_measurement_once():
     assert [path.name[:3] for path in kept] == ["D16"]
 
 
+def test_of_a_folder_of_evalscope_the_requests_are_read_and_of_others_no_database(tmp_path):
+    folder = CAPTURES / "evalscope"
+    kept, left_out = results_among(sorted(folder.iterdir()))
+    assert [path.name for path in kept] == ["benchmark_data.db"]
+    assert len(left_out) == 3
+    shutil.copy(folder / "benchmark_data.db", tmp_path / "mlflow.db")
+    other = Path(shutil.copy(CAPTURES / "vllm" / "r.json", tmp_path))
+    assert results_among(sorted(tmp_path.iterdir())) == ([other], [])
+
+
+def test_percentiles_of_evalscope_stand_in_the_file_next_to_its_summary():
+    taken = taken_of("evalscope/benchmark_summary.json")
+    assert taken.reported["ttft_ms.p50"] == 102.9135
+    assert taken.reported["e2e_ms.p99"] == pytest.approx(254.7)
+    assert taken.reported["input_tokens_per_s"] == pytest.approx(10 * taken.reported["requests_per_s"], 1e-4)
+
+
 def test_a_folder_below_does_not_split_the_one_above(tmp_path):
     """Of aiperf's files the requests are the result, wherever a folder's name sorts between theirs."""
     detailed = CAPTURES / "aiperf.detail"
@@ -168,6 +188,8 @@ EQUAL = [
     ("sglang.detail/r.json", "8 of 10"),  # its gaps stand in no answer
     ("mlperf/result_summary.json", "8 of 8"),
     ("inferencex/agg_r.json", "9 of 9"),
+    ("evalscope/benchmark_data.db", "5 of 6"),  # its TPOT ends where the stream does
+    ("evalscope/benchmark_summary.json", "6 of 6"),
 ]
 
 

@@ -18,6 +18,7 @@ from tests.factories import foreign
 CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
 WHOLE = {
     "aiperf": "aiperf/profile_export_aiperf.json",
+    "evalscope": "evalscope/benchmark_summary.json",
     "genai-bench": "genai-bench/D16_16_text-to-text_num_concurrency_4_time_1s.json",
     "guidellm": "guidellm/r.json",
     "inference-perf": "inference-perf/per_request_lifecycle_metrics.json",
@@ -108,6 +109,7 @@ def test_bytes_that_are_lost_or_turned(place, name, data):
 # Kinds of times of each file that have a unit of their own; a summary has one for all.
 TIMES_OF = {
     "aiperf": [{"time_to_first_token", "request_latency", "inter_token_latency"}],
+    "evalscope": [{"Avg Latency (s)"}],
     "genai-bench": [{"ttft"}, {"e2e_latency"}, {"output_latency"}, {"ttft", "e2e_latency", "output_latency"}],
     "guidellm": [{"request_start"}, {"request_end"}, {"first_token_iteration"}, {"last_token_iteration"}],
     "inference-perf": [
