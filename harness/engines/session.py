@@ -1,6 +1,8 @@
 """One engine from start to stop: the only way the rest of the harness gets at one."""
 
 import dataclasses
+import math
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -37,6 +39,8 @@ from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
 
 _OPEN = Access()
+_ALIVE_S = 60.0  # within which one that was only too slow answers once its load is gone
+_ASKED_AGAIN_S = 0.5
 _DYING_S = 2.0  # one that no longer answers may take so long to be gone
 
 
@@ -126,30 +130,45 @@ class EngineSession(Server):
                 models = [name if name in names else names[0] for names in listed if names]
                 self.facts["served_name"] = _of_all(models or [name])
 
-    def ask_if_hung(self, why: str, answer_s: float) -> None:
+    def ask_if_hung(self, why: str, limit_s: float, stop: threading.Event) -> None:
         """Counts as ended from now on, by `why`, unless each replica answers a short request in time.
 
-        One whose counters show that it generates meanwhile is overloaded, and its sentence says so.
+        `limit_s` bounds one request. A request may wait behind others whose clients left, so that the engine
+        is asked again for a minute while its counter shows that it generates, or where it has none. If it
+        generates on after that it is overloaded, and its sentence says so. `stop` ends it undecided.
         """
-        before = self._generated()
+        first = seen = self._generated()
+        ends = time.monotonic() + _ALIVE_S
+        while not self._answers(min(limit_s, _ALIVE_S)):
+            before, seen = seen, self._generated()
+            generates = before is not None and seen is not None and seen > before
+            if (before is not None and not generates) or time.monotonic() > ends:
+                self.hung, self._computes = why, generates
+                if generates and first is not None and seen is not None:
+                    self.hung += (
+                        f"; it generated {seen - first:.0f} tokens then, and answered no short request"
+                    )
+                return
+            if stop.wait(_ASKED_AGAIN_S):
+                return
+
+    def _answers(self, limit_s: float) -> bool:
+        """Whether each replica answers a short request of a new client."""
         try:
-            for server in self.replicas:
-                # As a new client: one that takes no connections may still answer on those that are open.
+            for server in self.replicas:  # their open connections may be answered where new ones are not
                 new = Server(server.definition, server.base_url, server.served_name, server.access)
                 with closing(new):
-                    hello(new, answer_s)
+                    hello(new, limit_s)
         except SetupError:
-            generated = (self._generated() or 0.0) - before if before is not None else 0.0
-            self._computes = generated > 0
-            self.hung = why
-            if self._computes:
-                self.hung += f"; it then generated {generated:.0f} tokens for requests that were over"
+            return False
+        return True
 
     def _generated(self) -> float | None:
-        """Output tokens by its counter; None if it has none or does not answer."""
-        with suppress(SetupError):
+        """Output tokens by its counter; None if it has none, not a number if it does not answer."""
+        try:
             return (self.counters() or {}).get("output_tokens")
-        return None
+        except SetupError:
+            return math.nan
 
     @property
     def how_it_ended(self) -> str:
@@ -161,9 +180,7 @@ class EngineSession(Server):
     def exited(self, *, suspected: bool = False) -> str | None:
         """One sentence on its end, or on its hanging; None while it lives and answers.
 
-        Of one that is not ours only the hanging is known.
-
-        One that is suspected, because it stopped answering, is given a moment to be seen dead.
+        Of one that is not ours only the hanging is known. A suspected one is given a moment to be seen dead.
         """
         if self.hung or self._life is None:
             return self.hung or None
@@ -287,12 +304,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     with starting as started:
         metrics = [_metrics_of(definition, started.metrics_url)] if started.metrics_url else []
         session = EngineSession(
-            definition,
-            started.base_url,
-            SERVED_NAME,
-            life=started.life,
-            log=log,
-            metrics=metrics,
+            definition, started.base_url, SERVED_NAME, life=started.life, log=log, metrics=metrics
         )
         session.shim_us_per_token = shim_us
         with closing(session):

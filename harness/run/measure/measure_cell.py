@@ -68,7 +68,6 @@ from harness.workload.prompts.workload import Workload
 
 # In an environment that is made again their version is today's; no engine computes with them.
 _INSTALLERS = ("pip", "setuptools", "wheel")
-_ALIVE_S = 60.0  # within which an engine that was only too slow answers once its load is gone
 
 
 def engine_version(facts: EngineFacts) -> str | None:
@@ -260,8 +259,10 @@ def _silence(
         return None
     if stop.is_set():
         return why
-    engine.ask_if_hung(why, min(limit_s, _ALIVE_S))
-    return engine.hung or (f"{why}; once the load was gone it answered" if result.timeouts else None)
+    engine.ask_if_hung(why, limit_s, stop)
+    if engine.hung or not result.timeouts:
+        return engine.hung or None
+    return why if stop.is_set() else f"{why}; once the load was gone it answered"
 
 
 def _counters(engine: Server) -> dict[str, float] | None:

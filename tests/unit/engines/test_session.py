@@ -1,6 +1,8 @@
 """What an engine that runs already is shown, and where."""
 
+import threading
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -132,30 +134,67 @@ def test_an_engine_hangs_only_while_one_of_its_replicas_answers_nothing(monkeypa
     definition, asked = load_backend("vllm"), []
     other = Server(definition, "http://h:2", "")
     engine, silent = EngineSession(definition, "http://h:1", "", others=[other]), []
-    engine.ask_if_hung("why", 9)
+    engine.ask_if_hung("why", 9, threading.Event())
     assert engine.exited() is None
     silent.append(other.base_url)
-    engine.ask_if_hung("why", 9)
+    engine.ask_if_hung("why", 9, threading.Event())
     assert engine.exited() == "why"
     assert asked == [("http://h:1", 9), ("http://h:2", 9)] * 2
 
 
-def test_an_engine_that_generates_on_while_it_answers_nobody_is_overloaded(monkeypatch):
-    """As one that does not notice that clients leave."""
+def asked_if_hung(monkeypatch, counts, answers_at=None):
+    """An engine that shows these counts of tokens, and answers the short request of this number."""
+    times = count()
 
     def hello(server, answer_s):
-        raise SetupError("no answer")
+        if next(times) != answers_at:
+            raise SetupError("no answer")
+
+    def counters(seen):
+        tokens = next(seen)
+        if tokens is SetupError:
+            raise SetupError("no answer")
+        return None if tokens is None else {"output_tokens": tokens}
 
     monkeypatch.setattr("harness.engines.session.hello", hello)
-    for counts, ended, sentence in (
-        ([10.0, 36.0], "was overloaded", "why; it then generated 26 tokens for requests that were over"),
-        ([10.0, 10.0], "hung", "why"),
-        ([10.0, None], "hung", "why"),
-        ([None, None], "hung", "why"),
+    monkeypatch.setattr(session, "_ASKED_AGAIN_S", 0)
+    engine = EngineSession(load_backend("vllm"), "http://h:1", "")
+    monkeypatch.setattr(engine, "counters", partial(counters, iter(counts)))
+    engine.ask_if_hung("why", 9, threading.Event())
+    return engine
+
+
+@pytest.mark.parametrize("counts", [[10.0, 36.0, 80.0], [None, None, None]])
+def test_an_engine_that_generates_or_has_no_counter_is_asked_until_its_queue_is_empty(monkeypatch, counts):
+    """Requests whose clients left may be before ours: a search lost all further loads."""
+    assert asked_if_hung(monkeypatch, counts, answers_at=2).exited() is None
+
+
+def test_nothing_is_concluded_of_an_engine_once_the_run_is_stopped(monkeypatch):
+    stopped = threading.Event()
+    stopped.set()
+    engine = EngineSession(load_backend("vllm"), "http://h:1", "")
+    tokens = iter([{"output_tokens": 1.0}, {"output_tokens": 2.0}])
+    monkeypatch.setattr(engine, "counters", partial(next, tokens))
+    monkeypatch.setattr(engine, "_answers", lambda limit_s: False)
+    engine.ask_if_hung("why", 9, stopped)
+    assert engine.exited() is None
+
+
+def test_an_engine_that_generates_on_while_it_answers_nobody_is_overloaded(monkeypatch):
+    """As one that does not notice that clients leave."""
+    overloaded = "why; it generated 26 tokens then, and answered no short request"
+    for alive_s, counts, ended, sentence in (
+        (-1, [10.0, 36.0], "was overloaded", overloaded),
+        (60, [10.0, 10.0], "hung", "why"),
+        (60, [10.0, 36.0, 36.0], "hung", "why"),
+        (60, [10.0, None], "hung", "why"),
+        (60, [10.0, SetupError], "hung", "why"),
+        (60, [SetupError, 10.0], "hung", "why"),
+        (-1, [None, None], "hung", "why"),
     ):
-        engine, seen = EngineSession(load_backend("vllm"), "http://h:1", ""), iter(counts)
-        monkeypatch.setattr(engine, "counters", partial(lambda seen: {"output_tokens": next(seen)}, seen))
-        engine.ask_if_hung("why", 9)
+        monkeypatch.setattr(session, "_ALIVE_S", alive_s)
+        engine = asked_if_hung(monkeypatch, counts)
         assert (engine.how_it_ended, engine.exited()) == (ended, sentence)
         assert ("notice that a client leaves" in engine.failure("x", "vllm").hint) == (ended != "hung")
 
