@@ -140,8 +140,8 @@ def same_work(summary: Summary) -> bool:
 
 def no_verdict(summary: Summary) -> str:
     """The reason nothing was tested; "" if something was, if there is nothing to compare, or if runs enough
-    were measured: each load then says what became of them."""
-    if len(labels(summary)) < 2 or tested(summary):
+    were measured: each load then says what became of them. A search says which backend carries more."""
+    if len(labels(summary)) < 2 or tested(summary) or summary.capacity:
         return ""
     refused = [warning.text for warning in summary.warnings if warning.code == IssueCode.TOO_MANY_BACKENDS]
     refused += [entry.text for entry in summary.unequal if entry.matters and not entry.metrics]

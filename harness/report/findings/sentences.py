@@ -83,8 +83,9 @@ def _findings(summary: Summary, group: Group) -> Iterator[Claim]:
     for name, text in mine.items():
         why = reasons[name]
         yield name, plain(f"{text}: {why}" if why else text)
-    # Runs of an earlier version say it in `why` alone.
-    if len(ranked.pairs) == 1 and (pair := ranked.pairs[0]).state == "undecided":
+    # A search compares capacities, and has few runs at a load. Runs of an earlier version have `why` alone.
+    searched = bool(summary.capacity)
+    if not searched and len(ranked.pairs) == 1 and (pair := ranked.pairs[0]).state == "undecided":
         yield "undecided", pair.lacks or pair.why
 
 

@@ -13,7 +13,7 @@ from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.findings.verdict_words import confidence, knee_lines, noise_lines, runs
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging
-from harness.report.view import groups, labels
+from harness.report.view import groups, labels, leading
 from harness.report.wording import markdown_escaped
 from harness.verdicts.rules import ONE_START
 
@@ -43,14 +43,17 @@ def whole_run(summary: Summary) -> Iterator[str]:
 
 
 def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
-    """The claims of each load, without verdicts if the run says them as a whole, or has none, and without
-    goodput where the capacity says which loads keep the limits."""
+    """The claims of each load, without verdicts if the run says them as a whole, or has none.
+
+    Of a search for the capacity, those of the loads that are carried, without goodput: that is the capacity.
+    """
+    all_loads = groups(summary)
     course = len(labels(summary)) == 1 and (any(True for _ in under_load(summary)) or summary.knees)
     found = [
         (load_words(group.point), [
             claim for claim in claims(summary, group) if claim[0] != GOODPUT or not summary.capacity
         ])
-        for group in groups(summary)
+        for group in (leading(summary, all_loads) if summary.capacity else all_loads)
     ]  # fmt: skip
     if not course and not no_verdict(summary):
         return found

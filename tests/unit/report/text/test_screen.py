@@ -320,6 +320,24 @@ def test_a_capacity_and_a_knee_say_what_each_load_would_repeat():
     assert "first token after" not in "\n".join(lines(summary(*sizes, knees=[knee])))
 
 
+def test_a_search_says_how_fast_the_load_is_that_it_found_and_asks_for_no_repeats():
+    loads = [{"kind": "concurrency", "value": users} for users in (1, 2, 4, 8)]
+    cells = [cell(label, load) for label in ("vllm", "llamacpp") for load in loads]
+    compared = {"a": "vllm", "b": "llamacpp", "metric": "ttft_ms.p50", "better": "lower", "primary": True}
+    few = {"runs": [1, 1], "verdict": "not enough runs", "why": "1 and 1 runs, 3 are needed"}
+    pairs = [{**compared, **few, "load": load} for load in loads]
+    capacities = [
+        {"label": label, "kind": "concurrency", "value": value, "kept_by_search": [], "tested": []}
+        for label, value in (("vllm", 5.0), ("llamacpp", 2.0))
+    ]
+    found = "\n".join(lines(summary(*cells, comparison=pairs, verdict_rules=RULES, capacity=capacities)))
+    before_the_table = found.partition("p50")[0]
+    assert re.findall(r"^(\d+) users? ", before_the_table, re.M) == ["2", "4"]
+    assert "undecided" not in before_the_table
+    assert "No verdict" not in found
+    assert "No verdict" in "\n".join(lines(summary(*cells, comparison=pairs, verdict_rules=RULES)))
+
+
 def test_of_many_backends_the_least_and_the_most_goodput_are_said():
     made = summary(
         *(limited(label, rate, 0.5) for label, rate in zip("abcd", (1.0, 4.0, 2.0, 3.0), strict=True))
