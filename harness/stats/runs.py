@@ -7,7 +7,7 @@ work, else compared by Welch. An interval needs two runs.
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -26,6 +26,7 @@ class Shift:
     estimate: float
     error: float
     freedom: float
+    least: float = 0.0  # part of the error that more values do not lessen
 
     @classmethod
     def of_mean(cls, values: Floats) -> Self:
@@ -56,14 +57,15 @@ class Shift:
     def of_fewer(self, share: float) -> Self:
         """Corrects for correlation: the values tell as much as a `share` of them would if independent."""
         freedom = max((self.freedom + 1) * share - 1, 1.0)
-        return type(self)(self.estimate, self.error / math.sqrt(share), freedom)
+        return replace(self, error=self.error / math.sqrt(share), freedom=freedom)
 
     def of_rounded(self, variance: float) -> Self:
         """Has at least the error of rounded values: equal ones show none of their spread.
 
         `variance` is of the rounding error of the estimate.
         """
-        return type(self)(self.estimate, max(self.error, math.sqrt(variance)), self.freedom)
+        least = math.sqrt(variance)
+        return replace(self, error=max(self.error, least), least=least)
 
     def interval(self, confidence: float = 0.95) -> Interval:
         reach = t_quantile((1 + confidence) / 2, self.freedom) * self.error
@@ -122,6 +124,10 @@ class Either:
     @property
     def freedom(self) -> float:
         return min(way.freedom for way in self.ways)
+
+    @property
+    def least(self) -> float:
+        return max(way.least for way in self.ways)
 
     def interval(self, confidence: float = 0.95) -> Interval:
         return hull([way.interval(confidence) for way in self.ways])

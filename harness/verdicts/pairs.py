@@ -308,6 +308,9 @@ class _Test:
         floor, same, members = self.floor, self.same_within, judged.members
         more, many = self.test.each(f"{needed} "), self.test.each()
         advice = f"about {more} would decide" if needed else f"very many {many} would be needed"
+        least = self.test.shift.least if self.test.shift and not needed else 0.0
+        if 0 < _room(self.test, floor, same) < 2 * least:  # at 95%
+            advice = "the files print too few digits to decide"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
             return f"beyond {floor_words} by itself, but {family}"
@@ -378,7 +381,8 @@ def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | 
     spread = test.shift.error * have**0.5
     for runs in range(have + 1, MOST_RUNS_ADVISED + 1):
         freedom = runs - 1 if test.paired else 2 * (runs - 1)
-        if t_quantile(1 - alpha / 2, freedom) * spread / runs**0.5 < room:
+        error = max(spread / runs**0.5, test.shift.least)
+        if t_quantile(1 - alpha / 2, freedom) * error < room:
             return runs
     return None
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.model import Interval
+from harness.model import Imported, Interval
 from harness.report.text import table
 from harness.stats.student import t_quantile
 from harness.verdicts import Rules, compare
@@ -63,6 +63,22 @@ def test_slower_beyond_the_floor():
     assert one.p_holm < 0.01
     assert one.why.startswith("10.0% higher (")
     assert one.why.endswith("over 5 pairs of runs, beyond the floor of 2%")
+
+
+@pytest.mark.parametrize("repeats", [3, 7, 30])
+@pytest.mark.parametrize(("p50", "digits"), [(12, False), (12.1, True)])
+def test_no_number_of_files_decides_what_their_digits_do_not_tell(p50, digits, repeats):
+    """Three files of 12 ms advised four more of each, and seven of them eight more."""
+    file = Imported(tool="x", file="f", sha256="", level="summary", took="figures")
+    still = np.zeros(repeats)
+    a, b = (
+        [changed(one, imported=file) for one in cells(label, p50, noise=still, repeats=repeats)]
+        for label in "ab"
+    )
+    found = judged(a, b)
+    few = "the files print too few digits to decide"
+    assert (found.verdict == "same", few in found.why) == (digits, not digits)
+    assert found.runs_needed is None
 
 
 def test_of_a_rate_more_is_better():

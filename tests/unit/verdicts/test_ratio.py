@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from harness.model import Imported, LoadPoint
+from harness.stats.runs import Either, Shift
 from harness.verdicts.ratio import estimate, ratio, share_of
 from harness.verdicts.run_values import series
 from tests.factories.documents import changed, made
@@ -208,6 +209,15 @@ def test_a_difference_beyond_the_digits_of_files_stays_sure():
     found = compared(of_file("a", [12.9] * 3), of_file("b", [12.3] * 3))
     assert 0 < found.shift.p_beyond(0, 0) < 0.01
     assert found.difference.low > 0
+
+
+def test_more_runs_do_not_lessen_the_error_of_equal_rounded_figures():
+    """They may all be off by the same, so its share of the error stays, also of fewer independent values."""
+    few, many = (compared(of_file("a", [12.0] * runs), of_file("b", [12.0] * runs)).shift for runs in (3, 30))
+    assert few.error == many.error == few.least == pytest.approx(np.sqrt(2 / 12) / 12)
+    assert few.of_fewer(0.5).least == few.least
+    assert Either((few, Shift(0.1, 0.001, 4))).least == few.least
+    assert compared(of_records("a", [12.0] * 3), of_records("b", [12.0] * 3)).shift.least == 0
 
 
 @pytest.mark.parametrize("level", ["records", "answers"])
