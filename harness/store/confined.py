@@ -298,11 +298,12 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
             where=str(path),
             hint="free space or choose another folder with --out; cells already written are kept",
         )
-    return StorageError(
-        f"cannot be written: {reason(error)}",
-        where=str(path),
-        hint="choose another folder with --out; of a run that is there, make a copy",
-    )
+    hint = "choose another folder with --out; of a run that is there, make a copy"
+    if isinstance(error, OSError) and error.errno == errno.ENOENT:  # bench makes folders that are not there
+        hint = (
+            "its folder was removed or moved while bench wrote to it: measure again, or choose another --out"
+        )
+    return StorageError(f"cannot be written: {reason(error)}", where=str(path), hint=hint)
 
 
 def is_name(name: str) -> bool:

@@ -15,7 +15,7 @@ from harness.cli.main import main
 from harness.errors import ExitCode, StorageError
 from harness.store import RunFolder
 from harness.store.atomic import json_bytes
-from harness.store.confined import MOST_BYTES, PARTIAL, Confined, UnsafeError
+from harness.store.confined import MOST_BYTES, PARTIAL, Confined, UnsafeError, storage_error
 
 OUTSIDE = b"not of the run"
 PUBLISHED = Path(__file__).parents[3] / "results/published"
@@ -248,7 +248,12 @@ def test_a_folder_that_is_gone_is_one_error(files):
     files.root.rmdir()
     with pytest.raises(StorageError, match="cannot be written") as refused:
         files.write("a.json", b"x")
-    assert "of a run that is there, make a copy" in refused.value.hint  # --out moves none
+    assert refused.value.hint.startswith("its folder was removed or moved while bench wrote to it: ")
+
+
+def test_a_folder_that_may_not_be_written_is_to_be_copied(tmp_path):
+    hint = storage_error(PermissionError(errno.EACCES, "Permission denied"), tmp_path).hint
+    assert "of a run that is there, make a copy" in hint  # --out moves none
 
 
 COMMANDS = {
