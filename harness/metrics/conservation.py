@@ -111,7 +111,7 @@ def _planned(counts: Requests) -> Law:
 def _little(cell: Cell) -> Law:
     """Mean in flight = requests/s × mean time in system, plus what was in flight and never answered.
 
-    In an open loop work is not time, and what is in flight may grow.
+    In an open loop work is not time: all that wait at an edge may have theirs on the same side of it.
     """
     law, window, requests = _LITTLE, cell.window, cell.records.requests
     inside_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns)
@@ -123,10 +123,9 @@ def _little(cell: Cell) -> Law:
     answers = requests[here]
     mean_ns = float((answers["end_ns"] - answers["sent_ns"]).mean())
     by_time = inside_ns[here] / np.maximum(answers["end_ns"] - answers["sent_ns"], 1)
+    cut = (answers["sent_ns"] <= window.start_ns) | (answers["end_ns"] >= window.end_ns)
     edges_ns = _edge_error_ns(answers, 1 - by_time)
-    edges_ns += ERRORS * mean_ns * float(np.linalg.norm(cell.shares[here] - by_time))
-    if cell.facts.load.slots is None:
-        edges_ns += abs(_change(requests, window)) * mean_ns
+    edges_ns += mean_ns * abs(float((cell.shares[here] - by_time)[cut].sum()))
     length_ns = window.end_ns - window.start_ns
     expected = rate * mean_ns / 1e9 + float(inside_ns[~served].sum()) / length_ns
     measured = float(inside_ns.sum()) / length_ns
@@ -141,14 +140,6 @@ def _edge_error_ns(answers: NDArray[np.void], outside: Floats) -> float:
     """
     times_ns = (answers["end_ns"] - answers["sent_ns"]).astype(np.float64)
     return abs(float((outside * (times_ns - times_ns.mean())).sum()))
-
-
-def _change(requests: NDArray[np.void], window: Window) -> int:
-    """Requests in flight at the end of the window less those at its start."""
-    steps = in_flight.steps(requests)
-    before = np.searchsorted(steps.at_ns, (window.start_ns, window.end_ns), side="right") - 1
-    start, end = (int(steps.counts[index]) if index >= 0 else 0 for index in before)
-    return end - start
 
 
 def _engine_in_flight(cell: Cell) -> Law:
