@@ -165,8 +165,8 @@ def why_unknown(capacity: Capacity) -> str:
 
 
 def invalid_cells(cells: Sequence[CellResult], found: Sequence[Capacity] | None) -> list[CellResult]:
-    """Those that a run has to answer for: all INVALID ones, but for probes at loads that a search found to be
-    more than is carried, and that failed by that alone. `found`: None if nothing was searched for.
+    """All that a run has to answer for: not the probes that asked for more than a search found to be carried
+    and failed by that alone. `found`: None if nothing was searched for.
     """
     carried = {answer.label: answer.interval[1] for answer in found or () if not why_unknown(answer)}
     beyond = (cell.load.value > (carried.get(cell.label) or math.inf) for cell in cells)

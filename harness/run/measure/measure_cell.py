@@ -221,7 +221,7 @@ def measure(
 def _answered_models(
     result: LoadResult, prepared: Prepared, workload: Workload, served_name: str | None
 ) -> tuple[AnsweredModel, ...]:
-    """Of each model requested, the names in its measured answers, in the order in which they came."""
+    """Names in the measured answers of each model requested, in the order in which they came."""
     rows, found = result.records.requests, []
     rows = rows[rows["phase"] != Phase.WARMUP]
     for answered, seqs in result.models.items():
