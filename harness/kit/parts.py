@@ -45,7 +45,9 @@ def join(parts: Sequence[Path], folder: Path) -> list[Path]:
     if not archives:
         raise PartsError("the list of check sums (NAME.sha256) is not among the parts")
     targets = [folder / _first_name(names) for names in archives]
-    for target in targets:
+    for number, target in enumerate(targets):
+        if target in targets[:number]:
+            raise PartsError(f"two of these archives hold {target.name}: unpack them into two folders")
         if target.exists():
             raise PartsError(f"{target} is there already: move it away, or unpack into another folder")
     folder.mkdir(parents=True, exist_ok=True)

@@ -71,6 +71,16 @@ def zeros(place, size):
     return listed
 
 
+def test_two_archives_of_a_folder_of_one_name_are_refused_before_the_first_is_unpacked(folder, tmp_path):
+    lists = [tmp_path / place / "kit.tar.sha256" for place in ("monday", "tuesday")]
+    for listed in lists:
+        split(folder, listed.with_suffix(""), 0.25)
+    for given in (lists, lists[:1] * 2):
+        with pytest.raises(PartsError, match="two of these archives hold kit: "):
+            join(given, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
 @pytest.mark.usefixtures("any_python")
 @pytest.mark.parametrize(
     ("size", "says"), [(1 << 60, "1,152,921,504,607 MB, and"), (2_000_000, "unexpected end")]
