@@ -89,20 +89,20 @@ class _Line(msgspec.Struct):
     error: _Error | None = None
 
 
-class _Figure(Percentiles, frozen=True):
+class Figure(Percentiles, frozen=True):
     unit: str = ""
     avg: float | None = None
 
 
 class _Summary(msgspec.Struct):
     aiperf_version: str | None = None
-    request_count: _Figure | None = None
-    error_request_count: _Figure | None = None
-    time_to_first_token: _Figure | None = None
-    inter_token_latency: _Figure | None = None
-    request_latency: _Figure | None = None
-    request_throughput: _Figure | None = None
-    output_token_throughput: _Figure | None = None
+    request_count: Figure | None = None
+    error_request_count: Figure | None = None
+    time_to_first_token: Figure | None = None
+    inter_token_latency: Figure | None = None
+    request_latency: Figure | None = None
+    request_throughput: Figure | None = None
+    output_token_throughput: Figure | None = None
     start_time: str | None = None
     input_config: dict[str, Any] | None = None
 
@@ -268,11 +268,14 @@ def _model(about: _Summary | None) -> str | None:
     return None
 
 
-def read_summary(document: Document) -> Iterator[Taken]:
-    about, where = document.read_as(_Summary, TOOL), document.where
+def figures(about: object, where: str) -> dict[str, float]:
+    """What the tool computed itself, at its place in a cell: also of GenAI-Perf, from which it descends.
+
+    Raises SpecError for what is no amount, and where there is nothing.
+    """
     reported: dict[str, float] = {}
     for metric, name in _FIGURES.items():
-        figure: _Figure | None = getattr(about, name)
+        figure: Figure | None = getattr(about, name)
         if figure is None or figure.avg is None:
             continue
         if not metric.endswith("_ms"):
@@ -284,6 +287,12 @@ def read_summary(document: Document) -> Iterator[Taken]:
                 reported[f"{metric}.{statistic}"] = finite(value * scale, name, where)
     if not reported:
         raise wrong("has no figures", where)
+    return reported
+
+
+def read_summary(document: Document) -> Iterator[Taken]:
+    about, where = document.read_as(_Summary, TOOL), document.where
+    reported = figures(about, where)
     count = int(about.request_count.avg or 0) if about.request_count else None
     failed = int(about.error_request_count.avg or 0) if about.error_request_count else 0
     phase = _phase(about, where)

@@ -12,6 +12,7 @@ from harness.imports import (
     aiperf,
     evalscope,
     genai,
+    genai_perf,
     guidellm,
     inference_perf,
     inferencex,
@@ -40,6 +41,7 @@ _READERS = (
     inference_perf,
     genai,
     evalscope,
+    genai_perf,
     llamabench,
     inferencex,
     mlperf,
@@ -54,6 +56,8 @@ _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (inference_perf.SUMMARY_KEYS, inference_perf.read_summary),
     (genai.KEYS, genai.read),
     (evalscope.SUMMARY_KEYS, evalscope.read_summary),
+    (genai_perf.KEYS, genai_perf.read),
+    (genai_perf.SUMMARY_KEYS, genai_perf.read_summary),
     (llamabench.KEYS, llamabench.read),
     (inferencex.KEYS, inferencex.read),
     (mlperf.KEYS, mlperf.read),
@@ -68,6 +72,8 @@ _BEFORE_OTHERS = (
     genai.KEYS,
     evalscope.DATABASE_KEYS,
     evalscope.SUMMARY_KEYS,
+    genai_perf.KEYS,
+    genai_perf.SUMMARY_KEYS,
 )
 _OF_LISTS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (inference_perf.KEYS, inference_perf.read),

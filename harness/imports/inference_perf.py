@@ -44,7 +44,7 @@ class _Cached(msgspec.Struct):
     cached_tokens: int | None = None
 
 
-class _Usage(msgspec.Struct):
+class Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Cached | None = None
@@ -53,7 +53,7 @@ class _Usage(msgspec.Struct):
 class _Response(msgspec.Struct):
     chunk_times: list[float] = []
     output_tokens: int | None = None
-    server_usage: _Usage | None = None
+    server_usage: Usage | None = None
 
 
 class _Info(msgspec.Struct):
@@ -139,7 +139,7 @@ def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
     chunks = np.asarray(response.chunk_times, np.float64)
     if (np.diff(chunks) < 0).any():
         raise wrong("chunk_times run backwards", where)
-    usage = response.server_usage or _Usage()
+    usage = response.server_usage or Usage()
     counted = usage.completion_tokens
     return Answer(
         sent_s=entry.start_time,

@@ -74,13 +74,15 @@ KEPT = (
     Kept("genai-bench", "D*.json", ""),
     Kept("inferencex", "agg_r.json", ""),
     Kept("mlperf", "result_summary.json", ""),
+    Kept("genai-perf", "profile_export.json", ""),
+    Kept("genai-perf", "profile_export_genai_perf.json", ""),
     Kept("evalscope", "benchmark_data.db", ""),
     Kept("evalscope", "benchmark_summary.json", ""),
 )
 # Relative: what the files round; and rates of requests, over a time that the tool took itself.
 EQUAL, EQUAL_RATE = 1e-3, 1e-2
 # As which tool its requests are computed again, where that is another: their definitions are the same.
-AS = {"genai-bench": "inference-perf", "evalscope": "inference-perf"}
+AS = {"genai-bench": "inference-perf", "genai-perf": "aiperf", "evalscope": "inference-perf"}
 
 
 def main() -> int:
@@ -139,7 +141,7 @@ def equal_figures(run: RunFolder, cell: CellResult, name: str, said: Said) -> tu
     file = cell.imported
     assert file is not None
     paths: dict[str, str] = {measure: path for measure, (path, _) in HERE.items()}
-    if name == "aiperf":  # whose ITL is a mean of each request
+    if name in ("aiperf", "genai-perf"):  # whose ITL is a mean of each request
         paths["ITL"] = "tpot_ms"
     found = {key: number_at(cell, ".".join(filter(None, (paths[key[0]], key[1])))) for key in said}
     if file.level != "summary":

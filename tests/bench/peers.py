@@ -126,6 +126,11 @@ def _read_aiperf(document: Any) -> Row:
     }
 
 
+def _read_genai_perf(document: Any) -> Row:
+    ttft = document["time_to_first_token"]
+    return {"ttft_p50": ttft["p50"], "ttft_p99": ttft["p99"]}
+
+
 def _read_guidellm(document: Any) -> Row:
     ttft = document["benchmarks"][0]["metrics"]["time_to_first_token_ms"]["successful"]["percentiles"]
     return {"ttft_p50": ttft["p50"], "ttft_p99": ttft["p99"]}
@@ -224,6 +229,13 @@ def _read_evalscope(document: Any) -> Row:
     }
 
 
+# It starts `perf_analyzer` from PATH.
+_GENAI_PERF = (
+    "profile -m truth --url {url} --endpoint-type chat --streaming --concurrency {c} --request-count {n}"
+    " --output-tokens-mean {tokens} --synthetic-input-tokens-mean 16 --tokenizer {tokenizer}"
+    " --artifact-dir {out}"
+)
+
 _THIS_PROJECT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 _SGLANG_CPU = Path(shims.__file__).parent / "sglang_cpu"
 
@@ -283,6 +295,7 @@ PEERS = (
     Peer(
         "mlperf", "inference-endpoint", _MLPERF, "result_summary.json", _read_mlperf, config=_MLPERF_PROMPTS
     ),
+    Peer("genai-perf", "genai-perf", _GENAI_PERF, "profile_export_genai_perf.json", _read_genai_perf),
     Peer(
         "evalscope",
         "evalscope",

@@ -117,6 +117,7 @@ PRINTED: Mapping[str, tuple[str, Callable[[Any], Said]]] = {
     "genai-bench": ("D*.json", _genai),
     "inferencex": ("agg_r.json", _inferencex),
     "mlperf": ("result_summary.json", _mlperf),
+    "genai-perf": ("profile_export_genai_perf.json", _aiperf),
     "evalscope": ("benchmark_summary.json", _evalscope),
 }
 # What the tool shows for the time between tokens, where that is not its ITL.
@@ -130,6 +131,7 @@ GAP = {
 # What a tool makes of other counts or answers than its records have.
 OTHERWISE = {
     "inference-perf": ("ITL", "TPOT", "output"),  # of tokens by its own tokenizer
+    "genai-perf": ("ITL", "output"),  # of tokens by its own tokenizer
     "evalscope": ("TPOT",),  # to the end of the stream
     "genai-bench": ("TPOT",),  # without answers whose text its client read within 1 ms
 }

@@ -61,6 +61,7 @@ SUMMARIES = [
     pytest.param("vllm/r.json", "vllm bench serve", None, id="vllm"),
     pytest.param("aiperf/profile_export_aiperf.json", "aiperf", "0.13.0", id="aiperf"),
     pytest.param("mlperf/result_summary.json", "MLPerf endpoints", "0.1.0", id="mlperf"),
+    pytest.param("genai-perf/profile_export_genai_perf.json", "genai-perf", None, id="genai-perf"),
     pytest.param("evalscope/benchmark_summary.json", "evalscope perf", None, id="evalscope"),
 ]
 
@@ -157,6 +158,19 @@ def test_of_a_folder_of_evalscope_the_requests_are_read_and_of_others_no_databas
     assert results_among(sorted(tmp_path.iterdir())) == ([other], [])
 
 
+def test_requests_of_genai_perf_have_the_servers_times_and_no_count_of_tokens():
+    """Its own tokenizer counts 32 tokens in answers of 16, so its time between tokens is half."""
+    taken = taken_of("genai-perf/profile_export.json")
+    assert (taken.tool, taken.level, taken.model, taken.load.slots) == ("genai-perf", "records", "truth", 4)
+    assert "the server's count of tokens (the tool asks for none)" in taken.lacks
+    assert "tokens" not in taken.facts
+    view = RequestView(taken.records)
+    assert np.median(latency.of_metric(view, "ttft_ms")) == pytest.approx(100, abs=LAG_MS)
+    assert np.mean(latency.itl_ms(view)) == pytest.approx(10, abs=0.5)
+    stated = taken_of("genai-perf/profile_export_genai_perf.json")
+    assert stated.reported["tpot_ms.mean"] == pytest.approx(150 / 31, abs=0.1)
+
+
 def test_percentiles_of_evalscope_stand_in_the_file_next_to_its_summary():
     taken = taken_of("evalscope/benchmark_summary.json")
     assert taken.reported["ttft_ms.p50"] == 102.9135
@@ -188,6 +202,8 @@ EQUAL = [
     ("sglang.detail/r.json", "8 of 10"),  # its gaps stand in no answer
     ("mlperf/result_summary.json", "8 of 8"),
     ("inferencex/agg_r.json", "9 of 9"),
+    ("genai-perf/profile_export.json", "5 of 8"),  # the others are of its own tokenizer
+    ("genai-perf/profile_export_genai_perf.json", "8 of 8"),
     ("evalscope/benchmark_data.db", "5 of 6"),  # its TPOT ends where the stream does
     ("evalscope/benchmark_summary.json", "6 of 6"),
 ]

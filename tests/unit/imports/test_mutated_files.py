@@ -20,6 +20,8 @@ WHOLE = {
     "aiperf": "aiperf/profile_export_aiperf.json",
     "evalscope": "evalscope/benchmark_summary.json",
     "genai-bench": "genai-bench/D16_16_text-to-text_num_concurrency_4_time_1s.json",
+    "genai-perf": "genai-perf/profile_export.json",
+    "genai-perf summary": "genai-perf/profile_export_genai_perf.json",
     "guidellm": "guidellm/r.json",
     "inference-perf": "inference-perf/per_request_lifecycle_metrics.json",
     "inference-perf summary": "inference-perf/summary_lifecycle_metrics.json",
@@ -111,6 +113,8 @@ TIMES_OF = {
     "aiperf": [{"time_to_first_token", "request_latency", "inter_token_latency"}],
     "evalscope": [{"Avg Latency (s)"}],
     "genai-bench": [{"ttft"}, {"e2e_latency"}, {"output_latency"}, {"ttft", "e2e_latency", "output_latency"}],
+    "genai-perf": [{"timestamp"}, {"response_timestamps"}, {"timestamp", "response_timestamps"}],
+    "genai-perf summary": [{"time_to_first_token", "request_latency", "inter_token_latency"}],
     "guidellm": [{"request_start"}, {"request_end"}, {"first_token_iteration"}, {"last_token_iteration"}],
     "inference-perf": [
         {"start_time"},
