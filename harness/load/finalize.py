@@ -252,9 +252,9 @@ def _first_text(events: NDArray[Any], wanted: NDArray[np.bool_]) -> int:
 
 
 def _redirect(answer: Answer) -> str:
-    """Where the server sends the client, which does not follow; "" where it names no place."""
-    place = answer.headers.get(b"location", b"").strip().decode("utf-8", "replace")
-    return f"a redirect to {place}" if place and 300 <= answer.status < 400 else ""
+    """The address to which the server sends the client, which does not follow; "" where it names none."""
+    address = answer.headers.get(b"location", b"").strip().decode("utf-8", "replace")
+    return f"a redirect to {address}" if address and 300 <= answer.status < 400 else ""
 
 
 def _page_error(body: bytes) -> str:
