@@ -252,9 +252,9 @@ def _first_text(events: NDArray[Any], wanted: NDArray[np.bool_]) -> int:
 
 
 def _redirect(answer: Answer) -> str:
-    """The address to which the server sends the client, which does not follow; "" where it names none."""
-    address = answer.headers.get(b"location", b"").strip().decode("utf-8", "replace")
-    return f"a redirect to {address}" if address and 300 <= answer.status < 400 else ""
+    """The address that the server sends the client to, in words; "" where it names none. It is not asked."""
+    target = answer.headers.get(b"location", b"").strip().decode("utf-8", "replace")
+    return f"a redirect to {target}" if target and 300 <= answer.status < 400 else ""
 
 
 def _page_error(body: bytes) -> str:
