@@ -273,7 +273,7 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _state(folder: "RunFolder", state: str) -> str:
-    """`invalid` of a complete run that has INVALID cells, as its report and its exit code say."""
+    """`invalid` of a complete run that has INVALID cells, as its summary says."""
     with suppress(SpecError, OSError, ValueError, RecursionError):
         if state == "complete":
             stated = msgspec.json.decode(folder.files.read("summary.json"), type=_Stated)
