@@ -15,6 +15,8 @@ READ_IN = {
     "guidellm": "0.8.1",
     "inference-perf": "0.7.0",
     "genai-bench": "0.0.5",
+    "genai-perf": "0.0.16",
+    "evalscope": "1.14.1",
     "llmd-benchmark-report": "0.2.1",
     "endpoints-submission-cli": "1.5.3.0",  # the checker of MLPerf's endpoints
 }
