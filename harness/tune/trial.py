@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.errors import BenchError, SetupError, StorageError
 from harness.load.job import Progress
-from harness.model import CellResult, ClassStats, LoadPoint, Reason
+from harness.model import CellResult, ClassStats, LoadPoint
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
 from harness.model.numbers import counted
@@ -20,7 +20,7 @@ from harness.spec.scenario import Scenario
 from harness.spec.tuned import values_text
 from harness.store.atomic import write_json
 from harness.tune.search import SHARES, Values
-from harness.validity import Cause, blame
+from harness.validity import decisive
 
 FEWEST_WAVES = 2  # of a closed loop: a trial in which the slots are filled but once shows its ramp alone
 
@@ -51,19 +51,11 @@ def lack(cell: CellResult, metric: str) -> str:
     return reason or "no figure"
 
 
-def _decisive(cell: CellResult) -> tuple[Cause, Reason] | None:
-    """The cause of an INVALID cell, and the reason that shows it; None for other cells."""
-    if (blamed := blame(cell.validity)) is None:
-        return None
-    cause, code = blamed
-    return cause, next(reason for reason in cell.validity.reasons if reason.code == code)
-
-
 def _check_engine(cell: CellResult, run: str) -> None:
     """Raises SetupError where the cell is INVALID and its engine is to blame."""
-    decisive = _decisive(cell)
-    if decisive is not None and decisive[0] == "engine":
-        reason = decisive[1]
+    found = decisive(cell.validity)
+    if found is not None and found[0] == "engine":
+        reason = found[1]
         raise SetupError(
             f"the default cannot be measured: {reason.code}, {reason.measured}",
             where=f"backend {cell.label}",
@@ -176,8 +168,8 @@ class Trials:
             return None, run.failures[0].error
         cell = run.cells[0]
         self.engine_version = cell.engine_version or ""
-        if (decisive := _decisive(cell)) is not None:
-            return None, f"INVALID: {decisive[1].code}, {decisive[1].measured}"
+        if (found := decisive(cell.validity)) is not None:
+            return None, f"INVALID: {found[1].code}, {found[1].measured}"
         value = number_at(cell, self.metric)
         return value, "" if value is not None else lack(cell, self.metric)
 

@@ -7,7 +7,7 @@ SUSPECT: usable with the stated doubt.
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from harness.model import Imported, IssueCode, Validity
+from harness.model import Imported, IssueCode, Reason, Validity
 from harness.validity import (
     arrivals,
     cache,
@@ -94,6 +94,19 @@ def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
             if matching := next((rule for rule in candidates if rule.cause == cause), None):
                 return cause, matching.code
     return ("work", codes[0]) if codes else None
+
+
+def decisive(validity: Validity) -> tuple[Cause, Reason] | None:
+    """The cause of an INVALID cell as `blame` finds it, and the reason that shows it; None for other cells.
+
+    A rule may have lesser doubts too, under the same code.
+    """
+    if (blamed := blame(validity)) is None:
+        return None
+    cause, code = blamed
+    return cause, next(
+        reason for reason in validity.reasons if (reason.code, reason.verdict) == (code, "INVALID")
+    )
 
 
 def eases(code: IssueCode) -> bool:

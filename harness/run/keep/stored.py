@@ -23,7 +23,7 @@ from harness.run.setup.prepare import Prepared
 from harness.sampling import machine
 from harness.store import RunFolder, seal
 from harness.summary import extras_of, look_of, summarise_run, summarise_view, view_of
-from harness.validity import blame, notices
+from harness.validity import decisive, notices
 from harness.verdicts.sequential import LookResult
 from harness.workload.traces import Trace
 
@@ -206,19 +206,18 @@ def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> 
     None: the cell stays, because the engine is at fault, a role was given to the wrong engine, it took longer
     than `_LONGEST_AGAIN_S`, or it was measured again `_MOST_AGAIN` times.
     """
-    name, reason = cell.cell, blame(cell.validity)
-    if reason is None or reason[0] not in ("client", "machine"):
+    name, found = cell.cell, decisive(cell.validity)
+    if found is None or found[0] not in ("client", "machine"):
         return None
-    if reason[1] == IssueCode.DOES_NOT_ADD_UP and cell.roles and any(map(counts_fewer, cell.conservation)):
+    cause, reason = found
+    if reason.code == IssueCode.DOES_NOT_ADD_UP and cell.roles and any(map(counts_fewer, cell.conservation)):
         return None
     if cell.sample is not None and cell.sample.seconds > _LONGEST_AGAIN_S:
         return None
     if folder.times_set_aside(name, whole=True) >= _MOST_AGAIN:
         return None
     kept = folder.set_aside(name)
-    spoiled = [doubt for doubt in cell.validity.reasons if doubt.verdict == "INVALID"]
-    doubt = next(doubt for doubt in spoiled if doubt.code == reason[1])
-    text = f"{name} was measured again: {doubt.code}, {doubt.measured}; limit {doubt.limit}"
-    hint = f"{doubt.hint}; put down to the {reason[0]}, not to the engine; see {kept}"
+    text = f"{name} was measured again: {reason.code}, {reason.measured}; limit {reason.limit}"
+    hint = f"{reason.hint}; put down to the {cause}, not to the engine; see {kept}"
     manifest.warn(notices.MEASURED_AGAIN.warning(text, hint))
     return text

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import IssueCode, Reason, Validity, as_json, from_json
-from harness.validity import FAMILIES, RULES, blame, eases
+from harness.validity import FAMILIES, RULES, blame, decisive, eases
 from harness.validity.notices import NOTICES, OF_KIND
 from tests.factories.summaries import verdict
 from tests.sources import naming, tree
@@ -80,6 +80,16 @@ def test_doubts_beside_it_do_not_count_and_a_valid_cell_has_no_blame():
     ]
     assert blame(Validity.of(reasons)) == ("engine", "failed-requests")
     assert blame(Validity.of(reasons[:1])) is None
+
+
+def test_the_decisive_reason_is_no_lesser_doubt_of_the_same_rule():
+    reasons = [
+        *verdict("SUSPECT", "failed-requests", "1 of 400", "", "").reasons,
+        *verdict("INVALID", "failed-requests", "40 of 400", "", "").reasons,
+    ]
+    cause, reason = decisive(Validity.of(reasons))
+    assert (cause, reason.measured) == ("engine", "40 of 400")
+    assert decisive(Validity.of(reasons[:1])) is None
 
 
 def test_only_a_doubt_that_can_make_a_load_look_easier_ends_a_search():
