@@ -135,9 +135,11 @@ def _gate(
     for figure in gone:
         if not figure.allowed:
             yield Place(figure.run, figure.label).row("missing", figure.why, figure.load, figure.metric)
-    tests = (1 if pair.capacity is not None else len(pair.pairings) for pair in pairs)
+    figured = list(zip(pairs, compared, strict=True))
+    tests = (1 if figures.capacity is not None else len(pair.pairings) for pair, figures in figured)
     level = LEVEL / max(sum(tests), 1)
-    for pair, pair_figures in zip(pairs, compared, strict=True):
+    at_loads: list[tuple[Place, Pairing]] = []
+    for pair, pair_figures in figured:
         subject = Place(pair.new.run.name, pair.new.label)
         if pair_figures.capacity is not None:  # its loads were tried by chance
             yield from subject.capacity(pair_figures.capacity)
@@ -147,14 +149,8 @@ def _gate(
         yield from subject.findings(pair_figures.findings)
         for pairing in pair.pairings:
             yield from subject.counts(pairing.a, pairing.b, pairing.load, level)
-    yield from stalls(
-        [
-            (Place(pair.new.run.name, pair.new.label), pairing)
-            for pair, figures in zip(pairs, compared, strict=True)
-            if figures.capacity is None
-            for pairing in pair.pairings
-        ]
-    )
+            at_loads.append((subject, pairing))
+    yield from stalls(at_loads)
 
 
 def _missing(pairs: Sequence["_Pair"], allowed: Sequence[str]) -> Iterator[MissingFigure]:
