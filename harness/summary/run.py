@@ -1,7 +1,6 @@
 """Cells of a run to its summary.json. All of it can be computed again from a copied run folder."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msgspec import structs
@@ -51,7 +50,6 @@ class RunExtras(NamedTuple):
     agreement: Agreement | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class FolderSamples(Mapping[str, Samples]):
     """What percentiles over several runs are made of, by cell, each read when it is first asked for.
 
@@ -59,21 +57,21 @@ class FolderSamples(Mapping[str, Samples]):
     runs they would be most of the memory of a comparison.
     """
 
-    folder: RunFolder
-    _read: dict[str, Samples] = field(default_factory=dict, init=False, repr=False)
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._read: dict[str, Samples | None] = dict.fromkeys(folder.cells())
 
     def __getitem__(self, cell: str) -> Samples:
-        if cell not in self._read:
-            if cell not in self.folder.cells():
-                raise KeyError(cell)
-            self._read[cell] = samples(RequestView(by_arrival(self.folder.read_cell(cell)[0])))
-        return self._read[cell]
+        found = self._read[cell]
+        if found is None:
+            found = self._read[cell] = samples(RequestView(by_arrival(self._folder.read_cell(cell)[0])))
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.folder.cells())
+        return iter(self._read)
 
     def __len__(self) -> int:
-        return len(self.folder.cells())
+        return len(self._read)
 
 
 def summarise_run(
