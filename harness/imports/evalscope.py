@@ -23,6 +23,7 @@ from harness.imports.taken import (
     agree,
     figures_of,
     mean,
+    of_reported,
 )
 from harness.model import PERCENTILES, Load
 from harness.model.numbers import counted
@@ -231,7 +232,6 @@ def read_summary(document: Document) -> Iterator[Taken]:
         lacks.append(f"percentiles ({_PERCENTILES} has them)")
     if about.load == UNKNOWN_LOAD:
         lacks.append(LOAD)
-    kept = {path.partition(".")[0] for path in reported}
     yield Taken(
         tool=TOOL,
         version=None,
@@ -241,7 +241,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         cap=about.cap,
         model=settings.model,
         lacks=tuple(lacks),
-        definitions={metric: f"{TOOL}: {why}" for metric, why in _MEANT.items() if metric in kept},
+        definitions=of_reported(_MEANT, TOOL, reported),
         reported=reported,
         facts=("answers", "outcomes"),
         answered=about.answered,

@@ -26,6 +26,7 @@ from harness.imports.taken import (
     agree,
     figures_of,
     mean,
+    of_reported,
 )
 from harness.model import Load
 from harness.model.numbers import counted
@@ -258,7 +259,6 @@ def read_summary(document: Document) -> Iterator[Taken]:
     loads = [_load(mode, value) for mode, value in settings.perf_analyzer.stimulus.items()]
     load = loads[0] if len(loads) == 1 else UNKNOWN_LOAD
     count = int(finite(about.request_count.avg, "request_count", where))
-    kept = {path.partition(".")[0] for path in reported}
     yield Taken(
         tool=TOOL,
         version=None,
@@ -267,7 +267,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         load=load,
         model=settings.model_names[0] if settings.model_names else None,
         lacks=(VERSION, "requests (profile_export.json has them)", *_of_load(load)),
-        definitions={metric: f"{TOOL}: {why}" for metric, why in _MEANT.items() if metric in kept},
+        definitions=of_reported(_MEANT, TOOL, reported),
         reported=reported,
         facts=("answers", "outcomes"),
         answered=count,

@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import LOAD, UNKNOWN_LOAD, Taken, figures_of
+from harness.imports.taken import LOAD, UNKNOWN_LOAD, Taken, figures_of, of_reported
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, MLPERF_LATENCIES
 from harness.model.numbers import short
@@ -78,7 +78,6 @@ def read(document: Document) -> Iterator[Taken]:
     lacks = ["requests", "the model"]
     if load == UNKNOWN_LOAD:
         lacks.append(f"{LOAD} (run_config.load_pattern)")
-    names = {path.partition(".")[0] for path in reported}
     taken = Taken(
         tool=TOOL,
         version=file.version,
@@ -87,7 +86,7 @@ def read(document: Document) -> Iterator[Taken]:
         load=load,
         cap=cap,
         lacks=tuple(lacks),
-        definitions={metric: f"{TOOL}: {_MEANS[metric]}" for metric in _MEANS if metric in names},
+        definitions=of_reported(_MEANS, TOOL, reported),
         reported=reported,
         facts=("answers", "outcomes"),
         answered=answered,

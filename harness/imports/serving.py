@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import MOST_S, UNKNOWN_LOAD, agree
+from harness.imports.taken import MOST_S, UNKNOWN_LOAD, agree, of_reported
 from harness.metrics.peers import tool_named
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import as_median
@@ -131,6 +131,5 @@ def definitions(
 ) -> dict[str, str]:
     """The meaning of the tool's own figures. `placed`: measures that are another metric here."""
     named, places = tool_named(tool), {**MEASURES, **placed}
-    meant = {places[measure]: f"{named.title}: {why}" for measure, why in named.why.items()}
-    kept = {path.partition(".")[0] for path in metrics}
-    return {metric: words for metric, words in meant.items() if metric in kept}
+    meant = {places[measure]: why for measure, why in named.why.items()}
+    return of_reported(meant, named.title, metrics)

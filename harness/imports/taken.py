@@ -257,6 +257,12 @@ def figures_of(answers: int | None) -> str:
     return "figures" if answers is None else f"figures of {counted(answers, 'answer')}"
 
 
+def of_reported(meant: Mapping[str, str], tool: str, reported: Mapping[str, float]) -> dict[str, str]:
+    """What the tool means by each figure that it reported: `meant`, by metric, after the name of the tool."""
+    there = {path.partition(".")[0] for path in reported}
+    return {metric: f"{tool}: {why}" for metric, why in meant.items() if metric in there}
+
+
 def as_name(text: str, kept: str = ".-") -> str:
     """Fit for the name of a backend, and so of a folder: other characters become `-`."""
     return "".join(letter if letter.isalnum() or letter in kept else "-" for letter in text)
