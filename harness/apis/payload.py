@@ -3,7 +3,7 @@
 import json
 import re
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -112,12 +112,35 @@ def error_message(document: Any, levels: int = 8) -> str:
     return ""
 
 
-def named_model(body: bytes) -> str:
-    """The model that a stream or document names first, in every API; "" where it names none."""
+def named_models(body: bytes, events: Callable[[], Iterable[bytes]]) -> tuple[str, ...]:
+    """Names that a stream or document gives its model, in every API, in their order.
+
+    `events`: the documents of `body`, read only where its bytes give several names: one may be an argument of
+    a call.
+    """
+    if (found := _MODEL.search(body)) is None:
+        return ()
+    if _MODEL.search(body.replace(found[0], b"")) is None:
+        return tuple(filter(None, [_name(found[1])]))
+    return tuple(dict.fromkeys(name for data in events() for name in _names(data)))
+
+
+def _name(quoted: bytes) -> str:
     try:
-        return string(json.loads(found[1])) if (found := _MODEL.search(body)) else ""
+        return string(json.loads(quoted))
     except ValueError:
         return ""
+
+
+def _names(data: bytes) -> Iterator[str]:
+    """Yields the names in an event itself, and in what `messages` and `responses` put into one."""
+    try:
+        document = mapping(_parse(data))
+    except (ValueError, RecursionError):
+        return
+    for holder in (document, mapping(document.get("message")), mapping(document.get("response"))):
+        if name := string(holder.get("model")):
+            yield name
 
 
 def with_content(empty: Payload, text: list[str], reasoning: list[str], calls: list[CallPart]) -> Payload:

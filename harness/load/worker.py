@@ -117,7 +117,7 @@ class Tally:
         """`turns`: of chats, whose later turns carry the answers."""
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
         self.timeouts = 0  # in a row, without a token
-        self.models: dict[str, array[int]] = {}  # places in the share, by the model that the answer names
+        self.models: dict[str, array[int]] = {}  # places in the share, by each model that the answer names
         self._finalizer, self._spill, self._turns = finalizer, spill, turns
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_sent = self._items_sent = 0
@@ -138,8 +138,9 @@ class Tally:
         self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
         if finalized.ttft_ns != UNKNOWN:
             self._ttfts.append(finalized.ttft_ns)
-        if finalized.model and (finalized.model in self.models or len(self.models) < _MOST_MODELS):
-            self.models.setdefault(finalized.model, array("i")).append(exchange.index)
+        for model in finalized.models:
+            if model in self.models or len(self.models) < _MOST_MODELS:
+                self.models.setdefault(model, array("i")).append(exchange.index)
         return finalized
 
     def _read(self, exchange: Exchange) -> Finalized:

@@ -126,7 +126,7 @@ class Engine:
         """The whole answer to an admitted job. Call it once: it claims the prompt in the cache."""
         habits, fault, stream = self.options.habits, job.fault, job.ask.stream
         if job.ask.values is not None:
-            body = job.ask.values.body(self._script(job), self._model(job), garbage(fault))
+            body = job.ask.values.body(self._script(job), self.options.model_name, garbage(fault))
         else:
             body = self._generated(job, created)
         if fault:
@@ -143,7 +143,7 @@ class Engine:
             habits=self.options.habits,
             answer_id=f"{'chatcmpl' if job.ask.chat else 'cmpl'}-{job.record.number:016x}",
             created=created,
-            model=self._model(job),
+            model=self.options.model_name,
             shape=self.options.dialect.shape,
             wrong_usage=job.fault is not None and job.fault.kind == "wrong-usage",
             completions_usage=self.options.dialect.completions_usage,
@@ -151,10 +151,6 @@ class Engine:
         if job.ask.kept and isinstance(answer, ResponsesAnswer):
             self._keep(answer)
         return answer.body()
-
-    def _model(self, job: Job) -> str:
-        other = job.fault is not None and job.fault.kind == "other-model"
-        return f"other-{self.options.model_name}" if other else self.options.model_name
 
     def _keep(self, answer: ResponsesAnswer) -> None:
         self.kept[answer.name] = answer.conversation()

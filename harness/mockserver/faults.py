@@ -106,13 +106,15 @@ def refusal(fault: Fault) -> tuple[int, bytes] | None:
 
 
 def strike_body(fault: Fault, body: Iterator[Write], *, stream: bool) -> Iterator[Write]:
-    """Faults in what the answer says, ahead of its framing: an error object, or broken JSON."""
+    """Faults in what the answer says, ahead of its framing: an error, broken JSON, another model."""
     if fault.kind == "error-event":
         payload = (
             '{"error": {"message": "simulated engine error", "type": "InternalServerError", "code": 500}}'
         )
     elif fault.kind == "malformed":
         payload = '{"choices": [{"index": 0, "delta": {"content": '
+    elif fault.kind == "other-model":
+        return _renamed(body, fault.after)
     else:
         return body
     data = (f"data: {payload}\n\ndata: [DONE]\n\n" if stream else payload).encode()
@@ -151,6 +153,15 @@ def _ended(
             yield Write(write.due_ns, change(write.data), then=then)
             return
         yield write
+
+
+def _renamed(writes: Iterator[Write], after: int) -> Iterator[Write]:
+    """Names another model from the write on that brings more than `after` tokens; 0: in all of them."""
+    tokens, name = 0, b'"model":"'
+    for write in writes:
+        tokens += write.tokens
+        other = tokens > after or not after
+        yield write._replace(data=write.data.replace(name, name + b"other-")) if other else write
 
 
 def _stalled(writes: Iterator[Write], after: int, delay_ns: int) -> Iterator[Write]:

@@ -46,7 +46,9 @@ def _model_changed(cell: Evidence) -> Iterator[Violation]:
         ]
         more = [f"{len(found) - len(shown)} more"] if len(found) > len(shown) else []
         for_whom = f" for {found[0].requested}" if len(by_request) > 1 else ""
-        yield Violation(f"{counted(len(found), 'model')}{for_whom}: {', '.join([*shown, *more])}")
+        named = sum(model.requests for models in by_request.values() for model in models)
+        within = "; some answers name several" if named > len(cell.view.answers) else ""
+        yield Violation(f"{counted(len(found), 'model')}{for_whom}: {', '.join([*shown, *more])}{within}")
 
 
 def _output_length(cell: Evidence) -> Iterator[Violation]:

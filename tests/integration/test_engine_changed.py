@@ -65,3 +65,16 @@ def test_a_server_that_changes_its_model_within_a_cell_is_in_doubt(here):
     assert reason["measured"].startswith("2 models: ")
     assert cell["conditions"]["answered_model"] == {}
     assert "model-changed" in done.stdout
+
+
+def test_a_server_that_changes_its_model_within_an_answer_is_in_doubt(here):
+    define("switching", "--fault", "other-model:every=2:after=4")
+    run = ("run", "--scenario", "fixed-length", "--backends", "switching", "--repeats", "1")
+    bench(*run, *SMALL, code=MEASURED)
+    (cell,) = summary()["cells"]
+    facts = RunFolder(run_folder()).read_facts(cell["cell"])
+    assert {model.answered: model.requests for model in facts.answered_models} == {
+        "simulated": 16, "other-simulated": 8
+    }  # fmt: skip
+    (reason,) = [found for found in cell["validity"]["reasons"] if found["code"] == "model-changed"]
+    assert reason["measured"].endswith("; some answers name several")

@@ -126,6 +126,9 @@ def named(answered, requests=1, first_s=0.0, requested="bench"):
         ([named("base"), named("one", requested="adapter-1"), named("two", requested="adapter-1")],
          "2 models for adapter-1: one (1 answer, the first sent at 0.0 s), "
          "two (1 answer, the first sent at 0.0 s)"),
+        ([named("a", 21), named("b", 1)],
+         "2 models: a (21 answers, the first sent at 0.0 s), b (1 answer, the first sent at 0.0 s); "
+         "some answers name several"),
         ([named("/models/a.gguf", 6)], None),
         ([named("a", requested="adapter-1"), named("b", requested="adapter-2")], None),
         ([], None),
@@ -133,7 +136,7 @@ def named(answered, requests=1, first_s=0.0, requested="bench"):
 )  # fmt: skip
 def test_answers_of_several_models_to_requests_for_one(answered, measured):
     about = recorded.facts(workload__exact_output=False, answered_models=answered)
-    reasons = judge(Evidence(RequestView(recorded.records(*[ANSWER] * 6)), about)).reasons
+    reasons = judge(Evidence(RequestView(recorded.records(*[ANSWER] * 21)), about)).reasons
     found = [reason.measured for reason in reasons if reason.code == "model-changed"]
     assert found == [measured] * (measured is not None)
 
