@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
-from harness.errors import ExitCode, SpecError
+from harness.errors import BenchError, ExitCode, SpecError
 from harness.host import paths
 from harness.host.helper_process import asked_to_stop, follow
 from harness.model import HistoryEntry
@@ -80,10 +81,12 @@ def spend(
     note: Callable[[str], None],
     extra: Sequence[str] = (),
     allow_missing: Sequence[str] = (),
+    wrong: Mapping[int, BenchError] = MappingProxyType({}),
 ) -> Night:
     """`extra`: flags for every run. Runs that no longer fit the budget are left out and reported.
 
-    `allow_missing`: backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
+    `allow_missing`: backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing. `wrong`:
+    what is known to be wrong with runs of the suite, by their place in it; they are not begun.
     """
     # A cancelled job ends as by Ctrl-C. A shell makes what it starts in the background ignore Ctrl-C, which
     # is undone here.
@@ -93,8 +96,11 @@ def spend(
     deadline = time.monotonic() + 60 * suite.suite.budget_minutes
     steps: list[Step] = []
     interrupted = False
-    for number, entry in enumerate(suite.run, 1):
-        note(f"{number} of {len(suite.run)}: {entry.title}")
+    for number, entry in enumerate(suite.run):
+        note(f"{number + 1} of {len(suite.run)}: {entry.title}")
+        if error := wrong.get(number):
+            steps.append(Step(entry, "failed", str(error), error.exit_code, 0.0))
+            continue  # it was reported before the first run
         try:
             steps.append(_step(entry, out, deadline, extra, note))
         except KeyboardInterrupt:

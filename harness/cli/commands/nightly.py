@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
-from harness.errors import SetupError, SpecError, reason
+from harness.errors import ExitCode, SetupError, SpecError, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from harness.errors import BenchError
     from harness.nightly import Suite
+    from harness.run.setup.prepare import Prepared
     from harness.spec.backend import Backend
 
 EPILOG = """Each night's runs are added to the history of the results folder. The gate fails if a metric of
@@ -19,6 +21,9 @@ the scenario, or the p99 of E2E where the requests suffice for it, has been at a
 for three nights or more: one bad night fails nothing. It also fails if a backend, load point, metric or
 repeat that it expects is missing or INVALID tonight, if more requests failed than in earlier nights, or if
 no run fitted the budget. Two levels need six nights: before these none can be worse.
+
+Every run is checked before the first one starts. One that is wrong is named and fails; the others are
+measured. --dry-run only checks.
 
 Exit codes: 0 success; 1 the gate failed; 2 bad suite; 3 a run could not be set up; 4 INVALID measurement."""
 
@@ -31,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="MINUTES",
         help="skip runs that do not fit (default: the suite's budget)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="check every run of the suite, print how long it takes, and exit",
     )
     options.add_engine_set(parser, "engine value of every run")
     options.add_allow_missing(parser)
@@ -47,7 +57,11 @@ def main(arguments: argparse.Namespace) -> int:
     from dataclasses import replace
     from datetime import UTC, datetime
 
+    from harness.cli.commands.suite_check import check_entries
+    from harness.cli.display.output import print_error
+    from harness.errors import BenchError
     from harness.nightly import drawn, load_suite, page, spend
+    from harness.spec.files import locate
 
     suite = load_suite(arguments.suite)
     if arguments.budget is not None:
@@ -55,12 +69,20 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError(f"must be minutes above 0, not {arguments.budget:g}", where="--budget")
         suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
     options.check_folder(arguments.out, f"--out {arguments.out}")
-    _append(arguments.page, "")  # a page that cannot be written is better known before the night
-    began = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")  # several may begin in a second
     extra = [
         word for key, value in arguments.engine_values.items() for word in ("--engine-set", f"{key}={value}")
     ]
-    night = spend(suite, arguments.out, _say, extra, arguments.allow_missing)
+    path = str(locate("workloads/suites", arguments.suite))
+    found = list(check_entries(suite, path, [*extra, "--out", str(arguments.out)]))
+    wrong = {number: error for number, error in enumerate(found) if isinstance(error, BenchError)}
+    for error in wrong.values():
+        print_error(error)
+    if arguments.dry_run:
+        _show_plan(suite, found)
+        return max((error.exit_code for error in wrong.values()), default=ExitCode.OK)
+    _append(arguments.page, "")  # a page that cannot be written is better known before the night
+    began = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")  # several may begin in a second
+    night = spend(suite, arguments.out, _say, extra, arguments.allow_missing, wrong)
     night = replace(night, behind=tuple(_behind(suite)))
     text = page(night)
     print(text, end="")
@@ -70,6 +92,28 @@ def main(arguments: argparse.Namespace) -> int:
     _append(arguments.page, text)
     _say(f"page with charts: {arguments.out / 'nightly' / charts}")
     return night.exit_code
+
+
+def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") -> None:
+    """A line for each run, and whether those of known length fit the budget."""
+    from harness.cli.display.dry_run import describe
+    from harness.errors import BenchError
+    from harness.model.numbers import duration
+
+    total_s, unknown = 0.0, 0
+    for number, (entry, run) in enumerate(zip(suite.run, found, strict=True), 1):
+        words = "files" if run is None else "wrong"
+        if run is not None and not isinstance(run, BenchError):
+            plan = describe(run)
+            load_s = plan.expected_s
+            unknown += load_s is None
+            seconds = None if load_s is None else load_s + (plan.starts_s or 0.0)
+            total_s += seconds or 0.0
+            words = "how long it takes is not known" if seconds is None else duration(seconds)
+        print(f"{number} of {len(suite.run)}: {entry.title}: {words}")
+    rest = f", and {unknown} of unknown length" if unknown else ""
+    budget = duration(60 * suite.suite.budget_minutes)
+    print(f"{duration(total_s)} by earlier nights{rest}; the budget is {budget}")
 
 
 def _behind(suite: "Suite") -> "Iterator[str]":

@@ -17,6 +17,7 @@ from harness.sampling.job import DEFAULT_HZ
 if TYPE_CHECKING:
     from harness.report.text.screen import Sketch
     from harness.run.setup.options import RunOptions
+    from harness.run.setup.prepare import Prepared
 
 
 # Never accepted: what stands on a command line is seen by every user of the machine and kept by shells.
@@ -287,16 +288,9 @@ def measure(
 ) -> int:
     """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
     from harness.cli.display.output import page_width
-    from harness.run.setup.mismatches import check_without_engine
-    from harness.run.setup.prepare import prepare
-    from harness.spec.strict import UnknownKeyError
 
-    try:
-        prepared = prepare(options_of(arguments, command))
-    except UnknownKeyError as error:
-        raise options.by_flag(error, arguments.overrides) from None
+    prepared = checked(arguments, command)
     options.check_folder(prepared.options.out, f"--out {prepared.options.out}")
-    check_without_engine(prepared.options, [backend.ref for backend in prepared.backends])
     if arguments.dry_run:
         from harness.cli.display.dry_run import describe
         from harness.model import as_json
@@ -316,6 +310,20 @@ def measure(
     for line in unsupported(prepared):
         print(wrapped(f"note: {line}", page_width()), file=sys.stderr)
     return run_and_show(prepared, partial(started, prepared), arguments, sketch)
+
+
+def checked(arguments: argparse.Namespace, command: tuple[str, ...]) -> "Prepared":
+    """All that can be known to be wrong before anything is started. Raises BenchError."""
+    from harness.run.setup.mismatches import check_without_engine
+    from harness.run.setup.prepare import prepare
+    from harness.spec.strict import UnknownKeyError
+
+    try:
+        prepared = prepare(options_of(arguments, command))
+    except UnknownKeyError as error:
+        raise options.by_flag(error, arguments.overrides) from None
+    check_without_engine(prepared.options, [backend.ref for backend in prepared.backends])
+    return prepared
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":

@@ -1,11 +1,11 @@
-"""`bench validate`: every problem of every file, not only the first."""
+"""`bench validate`: every wrong file, not only the first; of a suite every wrong run."""
 
 import argparse
 import sys
 from pathlib import Path
 
 from harness.cli.display.output import print_error
-from harness.errors import ExitCode, SpecError
+from harness.errors import BenchError, ExitCode, SpecError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=Path,
         metavar="FILE",
-        help="scenario or backend files (default: all)",
+        help="files of scenarios, backends, models and suites (default: all)",
     )
 
 
@@ -23,15 +23,21 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.model.numbers import counted
 
     files = arguments.files or [
-        path for kind in ("workloads", "backends") for path in paths.definitions(kind).values()
+        path
+        for kind in ("workloads", "workloads/suites", "backends")
+        for path in paths.definitions(kind).values()
     ]
     wrong = 0
     for path in files:
+        errors: list[BenchError] = []
         try:
-            kind = _check(path)
+            kind = _check(path, errors)
         except SpecError as error:
+            errors.append(error)
+        for found in errors:
+            print_error(found)
+        if errors:
             wrong += 1
-            print_error(error)
         else:
             print(f"{path}: {kind}, valid")
     if wrong:
@@ -39,7 +45,10 @@ def main(arguments: argparse.Namespace) -> int:
     return ExitCode.USAGE if wrong else ExitCode.OK
 
 
-def _check(path: Path) -> str:
+def _check(path: Path, errors: list[BenchError]) -> str:
+    """Adds what is wrong with each run of a suite to the errors. Raises SpecError for any other fault."""
+    from harness.cli.commands.suite_check import check_entries
+    from harness.nightly import load_suite
     from harness.spec import files
     from harness.spec.backend_refs import check_engine_values, parse_backend
     from harness.spec.models import parse_models
@@ -58,4 +67,9 @@ def _check(path: Path) -> str:
     if "backend" in table:
         parse_backend(table, str(path))
         return "backend"
-    raise SpecError("has none of the tables [scenario], [backend], [models]", where=str(path))
+    if "suite" in table:
+        found = check_entries(load_suite(str(path)), str(path))
+        errors += [run for run in found if isinstance(run, BenchError)]
+        return "suite"
+    tables = "[scenario], [backend], [models], [suite]"
+    raise SpecError(f"has none of the tables {tables}", where=str(path))

@@ -19,7 +19,7 @@ COMMANDS = {
     "resume": ("harness.cli.commands.resume", "finish an interrupted run"),
     "list": ("harness.cli.commands.listing", "show scenarios, backends, models and runs"),
     "init": ("harness.cli.commands.init", "write a commented scenario or backend file to start from"),
-    "validate": ("harness.cli.commands.validate", "check scenario and backend files"),
+    "validate": ("harness.cli.commands.validate", "check files of scenarios, backends and suites"),
     "compare": ("harness.cli.commands.compare", "compare runs with a baseline; regression gate"),
     "history": ("harness.cli.commands.history", "track runs over time and find regressions"),
     "nightly": ("harness.cli.commands.nightly", "run a nightly suite with history and regression gate"),

@@ -10,6 +10,8 @@ from harness.engines.check import outdated
 from harness.engines.check.outdated import Pin, Read
 from harness.errors import ExitCode
 from harness.nightly import Night, Step
+from harness.spec.files import names
+from harness.spec.strict import nearest
 
 SUITE = """
 [suite]
@@ -30,6 +32,12 @@ launch = "simulate"
 scenario = "fixed-length"
 backends = ["vlm"]
 """
+# Of two of its runs, before the first begins.
+WRONG = f"""error: mine.toml:run[1].scenario: unknown scenario 'chat'
+hint: {nearest("chat", names("workloads"))}
+error: mine.toml:run[2].backends: unknown backend 'vlm'
+hint: {nearest("vlm", names("backends"))}
+"""
 FILES = '\n[[run]]\nbackends = ["vllm"]\nfiles = ["results-*.json"]\n'
 
 
@@ -38,10 +46,11 @@ def night(tmp_path, monkeypatch):
     """A night in which every run was left out; `night.asked` is what was asked of it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(SUITE)
-    found = SimpleNamespace(asked=None, pins=[], tools=[], behind=[])
+    found = SimpleNamespace(asked=None, wrong={}, pins=[], tools=[], behind=[])
 
-    def spent(suite, out, note, extra, allow_missing):
+    def spent(suite, out, note, extra, allow_missing, wrong):
         found.asked = (suite.suite.budget_minutes, str(out), extra, allow_missing)
+        found.wrong = {number: str(error) for number, error in wrong.items()}
         note("1 of 3")
         steps = tuple(Step(entry, "left out", "0 s left", 0, 0.0) for entry in suite.run)
         return Night(suite, steps, (), 4, interrupted=False)
@@ -72,7 +81,7 @@ def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
     assert job.read_text() == f"before\n{said.out}"
     html, markdown = sorted((tmp_path / "kept" / "nightly").iterdir())
     assert (markdown.read_text(), html.read_text()) == (said.out, "<p>mine")
-    assert said.err == f"1 of 3\npage with charts: kept/nightly/{html.name}\n"
+    assert said.err == f"{WRONG}1 of 3\npage with charts: kept/nightly/{html.name}\n"
     assert html.name == markdown.name.replace(".md", ".html")
     assert markdown.name.endswith("Z-mine.md")
     main(["nightly", "mine.toml", "--out", "kept"])  # in the same second
@@ -128,3 +137,36 @@ def test_pins_of_what_bench_installs_are_compared_with_what_is_out(night, tmp_pa
     main(["nightly", "mine.toml"])
     assert "guidellm" in night.tools
     assert "- guidellm: 0.6 is out; its definitions and files were read in 0.5\n" in capsys.readouterr().out
+
+
+def test_what_is_wrong_with_a_run_is_known_before_the_first_begins(night, tmp_path, capsys):
+    """Each would have failed when its turn came, hours later; the others are measured."""
+    runs = {
+        "probe_seconds": "probe_seconds = 20",
+        "rate": "concurrency = [2]\nrate = [4]",
+        "set": 'set = ["slo.ttft_ms.p9x=5"]',
+        "launch": 'launch = "sideways"',
+        "repeats": "repeats = 0",
+        "engine_set": 'concurrency = [8]\nengine_set = ["ttft=5"]',
+        "": "concurrency = [2]",
+    }
+    head = SUITE.partition("[[run]]")[0]
+    tables = (f'[[run]]\nscenario = "fixed-length"\nbackends = ["truth"]\n{keys}\n' for keys in runs.values())
+    (tmp_path / "mine.toml").write_text(head + "".join(tables))
+    main(["nightly", "mine.toml"])
+    places = [text.partition(": ")[0] for text in night.wrong.values()]
+    assert places == [f"mine.toml:run[{number}].{key}" for number, key in enumerate(runs) if key]
+    assert capsys.readouterr().err.startswith(f"error: {night.wrong[0]}\nerror: {night.wrong[1]}\n")
+
+
+def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, capsys):
+    assert main(["nightly", "mine.toml", "--dry-run"]) == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert said.err == WRONG
+    assert said.out.splitlines()[1:] == [
+        "2 of 3: chat: transformers: wrong",
+        "3 of 3: fixed-length: vlm: wrong",
+        "0 s by earlier nights, and 1 of unknown length; the budget is 10 min",
+    ]
+    assert main(["nightly", "truth", "--dry-run"]) == ExitCode.OK
+    assert (night.asked, list(tmp_path.iterdir())) == (None, [tmp_path / "mine.toml"])

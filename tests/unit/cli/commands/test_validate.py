@@ -8,6 +8,7 @@ from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.host import paths
 
+SUITE = paths.shipped("workloads") / "suites" / "truth.toml"
 SCENARIO = paths.shipped("workloads") / "shared-prefix.toml"
 BACKEND = paths.shipped("backends") / "vllm.toml"
 MODELS = paths.shipped("backends") / "models.toml"
@@ -20,9 +21,10 @@ def validated(capsys, *files):
 
 
 def test_each_file_is_named_with_its_kind(capsys):
-    code, out, err = validated(capsys, SCENARIO, BACKEND, MODELS)
+    kinds = {SCENARIO: "scenario", BACKEND: "backend", MODELS: "models", SUITE: "suite"}
+    code, out, err = validated(capsys, *kinds)
     assert (code, err) == (ExitCode.OK, [])
-    assert out == [f"{SCENARIO}: scenario, valid", f"{BACKEND}: backend, valid", f"{MODELS}: models, valid"]
+    assert out == [f"{file}: {kind}, valid" for file, kind in kinds.items()]
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def wrong(tmp_path):
         ("track.toml", ".convert_from: unknown track 'mine'"),
         ("circle.toml", "is made of itself: 'gguf-q4_1' of 'bf16-from-q4_1' of 'gguf-q4_1'"),
         ("vocabulary.toml", ".random.vocabulary: unknown model 'mine'"),
-        ("nothing.toml", "has none of the tables [scenario], [backend], [models]"),
+        ("nothing.toml", "has none of the tables [scenario], [backend], [models], [suite]"),
         ("broken.toml", "broken.toml"),
         ("absent.toml", "absent.toml"),
     ],
@@ -84,7 +86,8 @@ def test_without_a_file_those_of_this_folder_and_those_shipped_are_checked(tmp_p
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "mine.toml").write_text("[scenario]\n")
     monkeypatch.chdir(tmp_path)
-    known = sum(len(paths.definitions(kind)) for kind in ("workloads", "backends"))
+    kinds = ("workloads", "workloads/suites", "backends")
+    known = sum(len(paths.definitions(kind)) for kind in kinds)
     code, out, err = validated(capsys)
     assert code == ExitCode.USAGE
     assert len(out) == known - 1
@@ -96,3 +99,13 @@ def test_a_file_that_cannot_be_read_has_its_name_and_the_reason_once(capsys, tmp
     assert code == ExitCode.USAGE
     assert err[0] == f"error: {tmp_path}/none.toml: cannot be read: No such file or directory"
     assert err[1] == f"error: {tmp_path}: cannot be read: Is a directory"
+
+
+def test_every_wrong_run_of_a_suite_is_named(tmp_path, capsys):
+    text = SUITE.read_text().replace("repeats = 1", "repeats = 0")
+    wrong = tmp_path / "mine.toml"
+    wrong.write_text(text + text[text.index("[[run]]") :].replace("[2]", "[4]"))
+    code, out, err = validated(capsys, wrong)
+    assert (code, out) == (ExitCode.USAGE, [])
+    places = [f"error: {wrong}:run[{number}].repeats: must be at least 1, not 0" for number in range(2)]
+    assert err == [*places, "1 of 1 file wrong"]
