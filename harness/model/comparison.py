@@ -292,6 +292,9 @@ class Capacity(Record, frozen=True, kw_only=True):
     ]
     searches: Annotated[int, doc("Starts of the engine with a probe.")]
     tested: Annotated[tuple[TestedLoad, ...], doc("Loads that were tried, ascending.")]
+    highest: Annotated[
+        Number | None, doc("Highest load that the search was asked about; null: an earlier version.")
+    ] = None
     saturated_from: Annotated[
         Number | None, doc("Lowest load at which the server was saturated; null: none.")
     ]

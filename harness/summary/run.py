@@ -22,6 +22,7 @@ from harness.model import (
     Stopping,
     Summary,
     WorkloadCard,
+    known,
 )
 from harness.store import RunFolder
 from harness.summary.cell import summarise_view, view_of
@@ -87,7 +88,8 @@ def summarise_run(
     compared = compare(cells, rules_of(manifest, cells), pooled)
     capacities = None
     if manifest.find_capacity:
-        capacities = capacity(cells, manifest.repeats, interrupted=state == "interrupted")
+        highest = _highest_load(manifest)
+        capacities = capacity(cells, manifest.repeats, interrupted=state == "interrupted", highest=highest)
     summary = Summary(
         run=manifest.run,
         state="invalid" if state == "complete" and invalid else state,
@@ -161,6 +163,11 @@ def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarnin
             )
         )
     return [*warnings, *engine_changes(cells), *ramp_warnings(cells), *engine_stalls(cells), *gaps(cells)]
+
+
+def _highest_load(manifest: Manifest) -> float | None:
+    load = known(manifest.scenario.load) or {}
+    return max(load.get("rate") or load.get("concurrency") or (), default=None)
 
 
 def extras_of(folder: RunFolder, manifest: Manifest) -> RunExtras:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
+from msgspec.structs import replace
 
-from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
+from harness.model import METRICS, Capacity, CellResult, Limit, Price, TestedLoad, known
 from harness.model.numbers import as_given, counted, short
 from harness.validity import RULES, blame
 from harness.verdicts.crossing import Crossing, crossing, left_per_s, refuted_at, short_and_long
@@ -31,17 +32,23 @@ KNEE = 0.05  # least share of more answers that doubling the load of a closed lo
 
 
 def capacity(
-    cells: Sequence[CellResult], searches: int, *, interrupted: bool = False
+    cells: Sequence[CellResult],
+    searches: int,
+    *,
+    interrupted: bool = False,
+    highest: float | None = None,
 ) -> tuple[Capacity, ...]:
     """The `capacity` list of summary.json.
 
     `cells` of repeats `searches` and above are long probes; modulo `searches` a repeat is the engine's start.
-    `interrupted`: the run was, and the probe that this cut short says nothing of its load.
+    `interrupted`: the run was, and the probe that this cut short says nothing of its load. `highest`: the
+    load at which the search was to end.
     """
-    return tuple(
+    found = (
         _of(label, [cell for cell in cells if cell.label == label], searches, interrupted)
         for label in labels(cells)
     )
+    return tuple(replace(each, highest=highest) for each in found)
 
 
 def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bool) -> Capacity:
@@ -204,23 +211,50 @@ def _spoiled(capacity: Capacity) -> Iterator[str]:
             return
 
 
-def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
-    """`Within TTFT p95 ≤ 2000 ms, vllm serves about 450 users who send a request every 30 s.`
+def sentence(capacity: Capacity, limits: Sequence[Limit], probe: CellResult) -> str | None:
+    """`Within TTFT p95 ≤ 2000 ms, vllm serves about 450 users who send a request every 30 s; 64 requests/s,
+    divided evenly, take 5 such servers, 19 USD per hour.`
 
-    None without an answer, and for a closed loop, whose users wait for their answers.
+    `probe`: any, for how its users send, and for the price of a server. None without an answer.
     """
     _, value, _ = capacity.interval
-    if capacity.kind != "rate" or value is None or not limits:
+    if value is None or not limits:
         return None
-    more = " or more" if may_be_higher(capacity) else ""
     within = " and ".join(
         f"{METRICS[limit.metric].short} {limit.share} ≤ {as_given(limit.limit_ms)} ms" for limit in limits
     )
-    count = float(f"{value * USER_EVERY_S:.2g}")
+    more = " or more" if may_be_higher(capacity) else ""
+    serves = _users(value, more) if capacity.kind == "rate" else _at_once(int(value), more, probe)
+    price = probe.cost.price if probe.cost else None
+    return f"Within {within}, {capacity.label} serves {serves}{_servers(capacity, value, price)}."
+
+
+def _users(rate: float, more: str) -> str:
+    count = float(f"{rate * USER_EVERY_S:.2g}")
     users = f"{count:,.0f}" if count >= 10 else short(count, 2)
     noun, send = ("user", "sends") if count == 1 else ("users", "send")
-    serves = f"{capacity.label} serves about {users} {noun}{more} who {send} a request"
-    return f"Within {within}, {serves} every {USER_EVERY_S} s."
+    return f"about {users} {noun}{more} who {send} a request every {USER_EVERY_S} s"
+
+
+def _at_once(count: int, more: str, probe: CellResult) -> str:
+    """Users of a closed loop wait for their answers: how long they think decides how many there can be."""
+    if probe.sessions is not None:
+        return f"{counted(count, 'recorded session')}{more} at once"
+    thinks_s = known(probe.load.think_time_s)
+    pause = f"{as_given(thinks_s)} s after an answer, on average" if thinks_s else "as soon as an answer ends"
+    noun, send = ("user", "sends") if count == 1 else ("users", "send")
+    return f"{count} {noun}{more} at once who {send} the next request {pause}"
+
+
+def _servers(capacity: Capacity, value: float, price: Price | None) -> str:
+    """The servers that the highest load of the search takes; "" where one is enough."""
+    if capacity.highest is None or capacity.highest <= value:
+        return ""
+    count = math.ceil(capacity.highest / value)
+    unit = "requests/s" if capacity.kind == "rate" else "of them"
+    at_most = "at most " if may_be_higher(capacity) else ""
+    cost = f", {as_given(round(count * price.per_hour, 2))} {price.currency} per hour" if price else ""
+    return f"; {as_given(capacity.highest)} {unit}, divided evenly, take {at_most}{count} such servers{cost}"
 
 
 def _answer_words(capacity: Capacity) -> str:

@@ -17,9 +17,9 @@ def capacity_lines(summary: Summary) -> Iterator[str]:
     """The answer of each search for the highest load within the limits, then which backend carries more."""
     for result in summary.capacity or ():
         yield plain(f"capacity {capacity.words(result)}")
-        kept = (cell.slo for cell in summary.cells if cell.label == result.label)
-        limits = next((slo.limits for slo in kept if slo is not None), ())
-        if sentence := capacity.sentence(result, limits):
+        mine = [cell for cell in summary.cells if cell.label == result.label]
+        limits = next((cell.slo.limits for cell in mine if cell.slo is not None), ())
+        if sentence := capacity.sentence(result, limits, next((c for c in mine if c.cost), mine[0])):
             yield plain(sentence)
     yield from map(plain, _verdicts(summary.capacity_pairs))
 

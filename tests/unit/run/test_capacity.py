@@ -9,7 +9,18 @@ from msgspec import structs
 
 from harness.cli.commands.run_session import _exit_code
 from harness.errors import ExitCode
-from harness.model import Capacity, CellResult, Interval, Limit, LoadPoint, Reason, Summary, Validity
+from harness.model import (
+    Capacity,
+    CellResult,
+    Cost,
+    Interval,
+    Limit,
+    LoadPoint,
+    Price,
+    Reason,
+    Summary,
+    Validity,
+)
 from harness.plan import (
     Cell,
     ProbeSizes,
@@ -431,13 +442,14 @@ def test_failed_requests_count_in_the_share_of_a_limit_and_refute_no_load_by_the
 
 
 def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is():
-    (limit,) = cell(within=1.0).slo.limits
+    probe = cell(within=1.0)
+    limits = probe.slo.limits
     (found,) = capacity(three(14.2, 15.0, 15.0), 3)
-    assert sentence(found, [limit]) == (
+    assert sentence(found, limits, probe) == (
         "Within E2E p95 ≤ 500 ms, vllm serves about 380 users who send a request every 30 s."
     )
     assert words(found).startswith("vllm: 12.8 requests/s keep the limits (95% interval 11.6 to 15.5; ")
-    assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]) == (
+    assert sentence(changed(found, interval=(15.0, 15.0, None)), limits, probe) == (
         "Within E2E p95 ≤ 500 ms, vllm serves about 450 users or more who send a request every 30 s."
     )
     for rate, users in (
@@ -445,13 +457,58 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
         (1 / 30, "1 user who sends"),
         (0.15, "4.5 users who send"),
     ):
-        slow = sentence(changed(found, interval=(rate, rate, 2 * rate)), [limit])
+        slow = sentence(changed(found, interval=(rate, rate, 2 * rate)), limits, probe)
         assert slow.endswith(f" vllm serves about {users} a request every 30 s.")
-    assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
     below = changed(found, interval=(None, 15.0, 16.0))
     assert "15 requests/s keep the limits (95% interval up to 16; " in words(below)
-    assert sentence(below, [limit]).endswith(" vllm serves about 450 users who send a request every 30 s.")
-    assert sentence(changed(found, interval=(None, None, 16.0)), [limit]) is None
+    assert sentence(below, limits, probe).endswith(
+        " vllm serves about 450 users who send a request every 30 s."
+    )
+    assert sentence(changed(found, interval=(None, None, 16.0)), limits, probe) is None
+
+
+@pytest.mark.parametrize(
+    ("thinks_s", "pause"),
+    [(0.0, "as soon as an answer ends"), (12.5, "12.5 s after an answer, on average")],
+)
+def test_users_of_a_closed_loop_are_as_many_as_there_are_slots_by_how_long_they_think(thinks_s, pause):
+    probe = cell(within=1.0, kind="concurrency")
+    probe = structs.replace(probe, load=structs.replace(probe.load, think_time_s=thinks_s))
+    found = only(three(8, 8, 8, kind="concurrency"))
+    served = "Within E2E p95 ≤ 500 ms, vllm serves"
+    assert sentence(found, probe.slo.limits, probe) == (
+        f"{served} 8 users at once who send the next request {pause}."
+    )
+    alone = changed(found, interval=(1, 1, 2))
+    assert sentence(alone, probe.slo.limits, probe) == (
+        f"{served} 1 user at once who sends the next request {pause}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("highest", "interval", "takes"),
+    [
+        (200, (7, 8, 9), "; 200 of them, divided evenly, take 25 such servers."),
+        (201, (7, 8, 9), "; 201 of them, divided evenly, take 26 such servers."),
+        (8, (8, 8, None), "."),
+        (None, (7, 8, 9), "."),
+    ],
+)
+def test_a_search_says_how_many_servers_its_highest_load_takes(highest, interval, takes):
+    probe = cell(within=1.0, kind="concurrency")
+    found = changed(only(three(8, 8, 8, kind="concurrency")), interval=interval, highest=highest)
+    assert sentence(found, probe.slo.limits, probe).endswith(f" as soon as an answer ends{takes}")
+    (whole,) = capacity(three(8, 8, 8, kind="concurrency"), 3, highest=highest)
+    assert whole.highest == highest
+
+
+def test_the_servers_of_the_highest_load_have_their_price():
+    price = Price(per_hour=3.8, currency="EUR", covers="the machine", source="--price-per-hour")
+    probe = structs.replace(cell(within=1.0), cost=made(Cost, price=price))
+    found = changed(only(three(14.2, 15.0, 15.0)), interval=(11.6, 12.8, 15.5), highest=64)
+    assert sentence(found, probe.slo.limits, probe).endswith(
+        " every 30 s; 64 requests/s, divided evenly, take 5 such servers, 19 EUR per hour."
+    )
 
 
 @pytest.mark.parametrize(
@@ -464,7 +521,7 @@ def test_an_answer_that_the_client_or_the_machine_brought_down_may_be_higher(cod
     assert words(found).endswith(higher) is not own
     assert [tried.value for tried in found.tested if tried.spoiled] == ([] if own else [16])
     limit = Limit(metric="ttft_ms", share="p95", limit_ms=2000.0, within=1.0, met=True)
-    assert (" users or more who send" in sentence(found, [limit])) is not own
+    assert (" users or more who send" in sentence(found, [limit], spoiled)) is not own
     below = only([cell(10), cell(20), long(12, True, **served(12)), long(14, False, search=2), spoiled])
     assert "may be higher" not in words(below), "the server itself fails at 14"
     known = only([cell(10), cell(20), long(12, True, **served(12)), spoiled, long(16, False, search=2)])
@@ -572,7 +629,7 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
     limit = made(Limit, metric="ttft_ms", share="p95", limit_ms=1_200_000.0)
     rates = structs.replace(loop, kind="rate", interval=Interval(1190.0, 1230.0, 1290.0))
     assert words(rates).startswith("vllm: 1230 requests/s keep the limits (95% interval 1190 to 1290; ")
-    assert sentence(rates, [limit]).startswith(
+    assert sentence(rates, [limit], cell()).startswith(
         "Within TTFT p95 ≤ 1200000 ms, vllm serves about 37,000 users who"
     )
 
@@ -806,8 +863,9 @@ def test_the_sentence_names_every_limit_and_needs_one():
         made(Limit, metric="ttft_ms", share="p50", limit_ms=100.0),
         made(Limit, metric="e2e_ms", share="max", limit_ms=2500.0),
     ]
-    assert "Within TTFT p50 ≤ 100 ms and E2E max ≤ 2500 ms, vllm serves about " in sentence(found, limits)
-    assert sentence(found, []) is None
+    within = "Within TTFT p50 ≤ 100 ms and E2E max ≤ 2500 ms, vllm serves about "
+    assert sentence(found, limits, cell()).startswith(within)
+    assert sentence(found, [], cell()) is None
 
 
 def test_a_load_that_was_tried_twice_has_the_mean_of_its_figures():
