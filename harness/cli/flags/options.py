@@ -241,7 +241,7 @@ def add_profile(parser: argparse._ActionsContainer) -> None:
         "--profile",
         choices=get_args(SizeProfile),
         default="auto",
-        help="sizes of the scenario (default: auto, gpu if NVML finds one)",
+        help="sizes of the scenario (default: auto, gpu if NVML finds one or all servers are elsewhere)",
     )
 
 
