@@ -59,6 +59,7 @@ def conditions(
         content=facts.workload.content,
         images=facts.workload.images,
         sent_fields=request.fields,
+        own_fields=request.own_fields,
         unsupported=request.unsupported,
         engine_values=facts.engine_values,
         engine=facts.engine,

@@ -1,5 +1,6 @@
 """Conditions under which a cell was measured, as far as another cell's may differ from them."""
 
+import json
 from typing import Annotated, Any
 
 import msgspec
@@ -108,6 +109,9 @@ class Conditions(Record, frozen=True, kw_only=True):
         dict[str, Any] | None,
         doc("JSON fields that every request has, in the engine's terms; null: not kept."),
     ] = None
+    own_fields: Annotated[
+        dict[str, Any] | UnsetType, doc("Those of `sent_fields` that the scenario adds; missing: none.")
+    ] = UNSET
     unsupported: Annotated[
         dict[str, str],
         doc("Settings that the engine's requests have no field for, and what follows, by name."),
@@ -138,3 +142,10 @@ class Conditions(Record, frozen=True, kw_only=True):
     disagrees: Annotated[
         dict[str, str], doc("Disagreement in answers beyond what load does, in words, by the other backend.")
     ] = msgspec.field(default_factory=dict)
+
+    @property
+    def fields_stated(self) -> str | None:
+        """Fields that the scenario adds, as JSON; `none` without one, None where requests were not kept."""
+        if self.sent_fields is None:
+            return None
+        return json.dumps(self.own_fields, sort_keys=True) if self.own_fields else "none"

@@ -91,6 +91,16 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
+def laid_over(table: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
+    """Copies `table` with the keys of `change` replaced or added, also inside of tables that both have."""
+    result = dict(table)
+    for key, value in change.items():
+        below = result.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[key] = laid_over(below, value) if both else value  # type: ignore[arg-type]  # both are tables
+    return result
+
+
 def override(table: Mapping[str, object], dotted: str, value: Any, above: str = "") -> dict[str, object]:
     """Copies `table` with the key at `dotted` (`load.requests`) replaced or added. Raises SpecError.
 

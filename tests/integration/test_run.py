@@ -16,6 +16,7 @@ from harness.mockserver import running
 from harness.store import RunFolder
 from tests.integration.conftest import inside
 from tests.integration.scripted import (
+    MEASURED,
     REPORTED,
     SMALL,
     begin,
@@ -523,3 +524,20 @@ def test_an_interruption_before_the_first_request_that_counts_measures_nothing(h
     assert process.returncode == 130, err
     assert "interrupted, not measured" in err
     assert not list(Path("results").glob("*/cells/*/cell.json"))
+
+
+def test_fields_of_the_scenario_reach_the_server_and_are_a_condition(here):
+    """The server ends an answer after 3 tokens unless a request says `ignore_eos`."""
+    define("short", "--stop-after-tokens", "3", ttft_ms=TTFT_MS)
+    free = ("run", "--scenario", "fixed-length", "--backends", "short", *FEW, *ONCE)
+    free += ("--set", "request.exact_output=false", "--set", "request.fields.ignore_eos=true")
+    for out, more in (("one", ()), ("two", ("--set", "request.fields.top_k=20"))):
+        bench(*free, *more, "--out", out, code=MEASURED)
+    runs = [next(Path(out).iterdir()) for out in ("one", "two")]
+    cells = [json.loads((run / "summary.json").read_text())["cells"][0] for run in runs]
+    assert [cell["output_tokens"]["total"] for cell in cells] == [8 * 8, 8 * 8]
+    done = bench_here("compare", *map(str, runs), code=1)
+    shown = " ".join(done.stdout.split())
+    assert 'request fields of the scenario: {"ignore_eos": true, "top_k": 20} (the new one), ' in shown
+    done = bench(*free, "--set", "request.fields.temperature=1", code=2)
+    assert "request.fields.temperature" in done.stderr

@@ -39,6 +39,7 @@ min_answers = 100
 temperature = 0.0
 exact_output = true # generate exactly output_tokens, where the engine can
 timeout_s = 300
+# fields = {{ top_k = 20 }} # others, sent with every request as they stand
 
 [cache]
 state = "cold" # prefix cache at the start of a cell: cold, warm, primed, or any to leave it alone

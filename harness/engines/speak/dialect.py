@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from harness.apis import APIS, ApiName, Message
 from harness.spec.backend import Backend
 from harness.spec.dialect import Dialect
+from harness.spec.files import laid_over
 from harness.spec.scenario import Request, adapter_names
 from harness.spec.template import fill
 from harness.workload.prompts.request import Constraint
@@ -15,6 +16,11 @@ from harness.workload.prompts.request import Constraint
 # What every regular-expression dialect takes for a sign; re.escape() also escapes what some refuse.
 _SPECIAL = re.compile(r"[\\.^$|?*+()\[\]{}]")
 _NEUTRAL = {"temperature": 0.0, "top_p": 1.0}
+# Fields that are never the scenario's own: of what is read, and names of the length in other APIs.
+_OF_BENCH = dict.fromkeys(
+    ("model", "stream", "max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens")
+)
+_ANY = [{"role": "user", "content": "text"}] * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def common_fields(
     """
     dialect = definition.dialect
     if APIS[dialect.api].gives != "text":
-        return _of_whole(request, dialect.api) | dialect.extra
+        return laid_over(_of_whole(request, dialect.api) | dialect.extra, request.fields)
     fields = _sampling(dialect, request) | {"stream": True}
     if dialect.stream_usage and APIS[dialect.api].stream_options:
         fields["stream_options"] = {"include_usage": True}
@@ -101,7 +107,36 @@ def common_fields(
     fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
     if request.thinking_budget is not None:
         fields |= fill(dialect.thinking.budget, {"budget": request.thinking_budget})
-    return fields | dialect.extra
+    return laid_over(fields | dialect.extra, request.fields)
+
+
+def set_otherwise(definition: Backend, request: Request) -> str | None:
+    """The first of the scenario's own fields, dotted, that another setting gives or may give; None: none is.
+
+    What the definition sends with every request (`extra`) is neutral, and may be replaced.
+    """
+    dialect, api = definition.dialect, APIS[definition.dialect.api]
+    bare = replace(definition, dialect=replace(dialect, extra={}))
+    given: dict[str, object] = {**_OF_BENCH, **api.body(_ANY, 1)}
+    given |= common_fields(bare, replace(request, fields={}), 1)
+    for template in (dialect.tools, dialect.cache_salt, *asdict(dialect.structured).values()):
+        given |= template
+    given |= definition.lora.request if definition.lora else {}
+    taken = tuple(_paths(given))
+    return next((path for path in _paths(request.fields) if any(_meet(path, each) for each in taken)), None)
+
+
+def _paths(fields: Mapping[str, object], above: str = "") -> Iterator[str]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping) and value:
+            yield from _paths(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}"
+
+
+def _meet(first: str, second: str) -> bool:
+    """Whether two paths are of one value, or one of a value inside the other."""
+    return f"{first}.".startswith(f"{second}.") or f"{second}.".startswith(f"{first}.")
 
 
 def unsupported_fields(

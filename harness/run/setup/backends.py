@@ -8,6 +8,7 @@ from harness.apis import APIS
 from harness.cluster.options import require_ray
 from harness.engines.simulate import parse_faults, simulated
 from harness.engines.speak.access import access_of
+from harness.engines.speak.dialect import set_otherwise
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch
 from harness.errors import SpecError
 from harness.host.address import address_of
@@ -43,6 +44,7 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
     for ref in listed:
         check_api(scenario, ref.api, f"--backends {ref.label}")
         _check_turns(scenario, ref)
+        _check_fields(scenario, ref)
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     # What --backends calls them, whichever API --api adds: flags take a value for this name too.
     names = tuple(
@@ -91,6 +93,15 @@ def _check_turns(scenario: Scenario, ref: BackendRef) -> None:
             f"{ref.definition.backend.title} keeps no turns in its {APIS[ref.api].title} API",
             where="request.kept_turns",
             hint=f"leave out backend '{ref.label}', or the setting: each turn then carries those before it",
+        )
+
+
+def _check_fields(scenario: Scenario, ref: BackendRef) -> None:
+    if (path := set_otherwise(ref.definition, scenario.request)) is not None:
+        raise SpecError(
+            f"a request to '{ref.label}' has this field of another setting, or may have it",
+            where=f"request.fields.{path}",
+            hint="leave it out: length, sampling, thinking, constraints and tools have settings of their own",
         )
 
 

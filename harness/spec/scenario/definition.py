@@ -41,6 +41,7 @@ class Request:
     language: str = "en"  # that is spoken in recordings; "": the server finds out
     dimensions: Count | None = None  # of vectors, of models that can shorten them; None: the model's own
     timeout_s: Duration = 300.0
+    fields: dict[str, object] = field(default_factory=dict)  # others, sent with every request as they stand
 
     def check(self, where: str, answers: Gives) -> None:
         if not 0 < self.top_p <= 1:
@@ -49,6 +50,12 @@ class Request:
             if answers not in kinds and getattr(self, key) != getattr(Request(), key):
                 what = f"has no effect on requests for {answers}"
                 raise SpecError(what, where=f"{where}.{key}", hint="leave it out")
+        if self.fields.get("n", 1) != 1:
+            raise SpecError(
+                "one answer a request is measured",
+                where=f"{where}.fields.n",
+                hint="several at once: --concurrency",
+            )
 
 
 # Keys of [request] that not all requests have, and the answers that those ask for.
@@ -57,6 +64,7 @@ _READ_FOR: dict[str, tuple[Gives, ...]] = {
     **dict.fromkeys(("top_p", "seed", "thinking", "grammar", "cache_control"), ("text",)),
     **dict.fromkeys(("encoding_format", "dimensions"), ("vectors",)),
     "language": ("transcripts",),
+    "fields": ("text", "vectors", "scores"),
 }
 
 
@@ -189,16 +197,7 @@ def with_profile(table: Mapping[str, object], profile: Profile, where: str) -> d
     chosen = profiles.get(profile, {})
     if not isinstance(chosen, Mapping):
         raise SpecError("must be a table", where=f"{where}:profiles.{profile}")
-    return {**_laid_over(rest, chosen), "profile": profile}
-
-
-def _laid_over(table: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
-    result = dict(table)
-    for key, value in change.items():
-        below = result.get(key)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        result[key] = _laid_over(below, value) if both else value  # type: ignore[arg-type]  # both are tables
-    return result
+    return {**files.laid_over(rest, chosen), "profile": profile}
 
 
 def parse_scenario(table: Mapping[str, object], where: str, given: Collection[str] = ()) -> Scenario:

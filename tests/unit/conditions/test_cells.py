@@ -420,3 +420,13 @@ def test_what_a_server_says_of_its_sequences_need_not_be_a_whole_number(answer, 
         for label, given in zip("ab", settings, strict=True)
     )
     assert bool(list(foreseen(dict(zip("ab", engines, strict=True)), 4))) == decides
+
+
+def test_other_request_fields_decide():
+    base = {"temperature": 0.0, "fields": {"stream": True}}
+    more = {**base, "fields": {"stream": True, "top_k": 20}, "own_fields": {"top_k": 20}}
+    plain, own = cell("a", facts={"request": base}), cell("b", facts={"request": more})
+    assert codes(plain, own) == {"request-fields": True}
+    (difference,) = unequal([plain, own])
+    assert '{"top_k": 20}' in difference.text
+    assert unequal([own, own]) == ()

@@ -469,3 +469,15 @@ def test_a_limit_that_is_none_has_an_example(key, value):
 def test_what_is_wrong_in_or_around_a_value_from_the_command_line_is_its_fault(key, value, message):
     with pytest.raises(SpecError, match=f"^{re.escape(message)}"):
         load_scenario("fixed-length", {key: value})
+
+
+def test_fields_of_requests_are_any_json_but_one_answer():
+    fields = {"request.fields.top_k": 20, "request.fields.chat_template_kwargs.preserve": True}
+    assert load_scenario("fixed-length", fields).request.fields == {
+        "top_k": 20,
+        "chat_template_kwargs": {"preserve": True},
+    }
+    with pytest.raises(SpecError, match="one answer a request is measured"):
+        load_scenario("fixed-length", {"request.fields.n": 2})
+    with pytest.raises(SpecError, match="has no effect on requests for transcripts"):
+        load_scenario("audio-in", {"request.fields.top_k": 2})

@@ -8,10 +8,13 @@ from harness.engines.speak.dialect import (
     Chat,
     can_say,
     render_body,
+    set_otherwise,
     unsupported_fields,
 )
 from harness.errors import SpecError
+from harness.host import paths
 from harness.spec.backend_refs import load_backend, parse_backend, parse_backend_list
+from harness.spec.dialect import with_api
 from harness.spec.scenario import Request
 from harness.workload.prompts.request import Constraint
 
@@ -225,3 +228,46 @@ def test_a_placeholder_without_a_value_is_an_error_of_the_file(table, place):
 
 def test_an_answer_with_a_shape_ends_where_the_shape_does():
     assert "ignore_eos" not in body(load_backend("vllm"), constraint=Constraint("regex", "a+"))
+
+
+def test_fields_of_the_scenario_are_laid_over_what_the_definition_always_sends():
+    fields = {"top_k": 20, "chat_template_kwargs": {"preserve": True}, "stop": ["END"]}
+    sent = body(load_backend("vllm"), Request(temperature=0.5, fields=fields))
+    assert (sent["top_k"], sent["stop"]) == (20, ["END"])
+    assert sent["repetition_penalty"] == 1.0
+    assert sent["chat_template_kwargs"] == {"enable_thinking": False, "preserve": True}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"top_k": 20, "temperature": 0.7}, "temperature"),
+        ({"max_completion_tokens": 5}, "max_completion_tokens"),
+        ({"messages": []}, "messages"),
+        ({"ignore_eos": False}, "ignore_eos"),
+        ({"stream_options": {"include_usage": False}}, "stream_options.include_usage"),
+        ({"stream_options": None}, "stream_options"),
+        ({"chat_template_kwargs": {"enable_thinking": True}}, "chat_template_kwargs.enable_thinking"),
+        ({"cache_salt": "mine"}, "cache_salt"),
+        ({"tools": []}, "tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"top_k": 20, "stream_options": {"continuous_usage_stats": True}}, None),
+    ],
+)
+def test_a_field_that_another_setting_gives_is_named(fields, path):
+    found = set_otherwise(load_backend("vllm"), Request(fields=fields))
+    assert found is None if path is None else found.startswith(path)
+
+
+def test_a_length_that_is_not_forced_leaves_its_fields_to_the_scenario():
+    fields = {"ignore_eos": True}
+    assert set_otherwise(load_backend("vllm"), Request(exact_output=False, fields=fields)) is None
+
+
+@pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models"}))
+def test_every_api_of_every_engine_takes_fields_of_the_scenario(name):
+    definition = load_backend(name)
+    for api in definition.dialect.api_names:
+        spoken = dataclasses.replace(definition, dialect=with_api(definition.dialect, api))
+        assert set_otherwise(spoken, Request(fields={"priority": 1})) is None
+        assert set_otherwise(spoken, Request(fields={"model": "x"})) == "model"
