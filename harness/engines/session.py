@@ -1,8 +1,6 @@
 """One engine from start to stop: the only way the rest of the harness gets at one."""
 
 import dataclasses
-import math
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -12,6 +10,7 @@ from urllib.parse import urlsplit
 
 from harness.engines.check.shim_cost import shim_us_per_token
 from harness.engines.known import known
+from harness.engines.liveness import Liveness
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import Log
 from harness.engines.provide.models import ensure_weights
@@ -39,9 +38,6 @@ from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
 
 _OPEN = Access()
-_ALIVE_S = 60.0  # within which one that was only too slow answers once its load is gone
-_ASKED_AGAIN_S = 0.5
-_DYING_S = 2.0  # one that no longer answers may take so long to be gone
 
 
 class EngineSession(Server):
@@ -69,13 +65,12 @@ class EngineSession(Server):
         self.shim_us_per_token: float | None = None  # of a library, behind the shim that bench starts
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
-        self._life, self._log = life, log
-        self.hung = ""  # the sentence on it, once a load found it so; also of a server that is not ours
-        self._computes = False  # though it hung: for requests that nobody waits for any more
+        self._log = log
         self._log_in_use: Log | None = None  # what was logged since it first answered
         self.replicas: tuple[Server, ...] = (self, *others)
         self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
         self.roles = tuple(roles)  # of these, where they share the work on each request; then they do not
+        self.liveness = Liveness(self.replicas, self.counters, life)
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -130,65 +125,6 @@ class EngineSession(Server):
                 models = [name if name in names else names[0] for names in listed if names]
                 self.facts["served_name"] = _of_all(models or [name])
 
-    def ask_if_hung(self, why: str, limit_s: float, stop: threading.Event) -> None:
-        """Counts as ended from now on, by `why`, unless each replica answers a short request in time.
-
-        `limit_s` bounds one request. A request may wait behind others whose clients left, so that the engine
-        is asked again for a minute while its counter shows that it generates, or where it has none. If it
-        generates on after that it is overloaded, and its sentence says so. `stop` ends it undecided.
-        """
-        first = seen = self._generated()
-        ends = time.monotonic() + _ALIVE_S
-        while not self._answers(min(limit_s, _ALIVE_S)):
-            before, seen = seen, self._generated()
-            generates = before is not None and seen is not None and seen > before
-            if (before is not None and not generates) or time.monotonic() > ends:
-                self.hung, self._computes = why, generates
-                if generates and first is not None and seen is not None:
-                    self.hung += (
-                        f"; it generated {seen - first:.0f} tokens then, and answered no short request"
-                    )
-                return
-            if stop.wait(_ASKED_AGAIN_S):
-                return
-
-    def _answers(self, limit_s: float) -> bool:
-        """Whether each replica answers a short request of a new client."""
-        try:
-            for server in self.replicas:  # their open connections may be answered where new ones are not
-                new = Server(server.definition, server.base_url, server.served_name, server.access)
-                with closing(new):
-                    hello(new, limit_s)
-        except SetupError:
-            return False
-        return True
-
-    def _generated(self) -> float | None:
-        """Output tokens by its counter; None if it has none, not a number if it does not answer."""
-        try:
-            return (self.counters() or {}).get("output_tokens")
-        except SetupError:
-            return math.nan
-
-    @property
-    def how_it_ended(self) -> str:
-        """`hung`, `was overloaded` or `died`, where `exited` says that it ended."""
-        if not self.hung:
-            return "died"
-        return "was overloaded" if self._computes else "hung"
-
-    def exited(self, *, suspected: bool = False) -> str | None:
-        """One sentence on its end, or on its hanging; None while it lives and answers.
-
-        Of one that is not ours only the hanging is known. A suspected one is given a moment to be seen dead.
-        """
-        if self.hung or self._life is None:
-            return self.hung or None
-        deadline = time.monotonic() + (_DYING_S if suspected else 0)
-        while (ended := self._life.exited()) is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return ended
-
     @contextmanager
     def end_as_error(self, label: str) -> Iterator[None]:
         """Raises SetupError with the engine's end and its log in place of whatever a question to it says; of
@@ -199,12 +135,12 @@ class EngineSession(Server):
         except StorageError:
             raise
         except SetupError as error:
-            ended = self.exited(suspected=True)
+            ended = self.liveness.look(suspected=True)
             if ended is None:
                 if self._log is not None and not error.hint:
                     error.hint = f"its log: {self._log.path}"
                 raise
-            raise self.failure(f"ended after it was ready: {ended}", label) from error
+            raise self.failure(f"ended after it was ready: {ended.why}", label) from error
 
     def begin_use(self) -> None:
         """What it logged so far, such as an exception that its start survived, is no cause of its end."""
@@ -213,17 +149,12 @@ class EngineSession(Server):
 
     def failure(self, what: str, label: str) -> SetupError:
         """The error with the end of its log and the cause, where bench started it."""
-        log, advice = self._log_in_use or self._log, f"; {self._advice}" if self.hung else ""
+        log, ended = self._log_in_use or self._log, self.liveness.look()
+        hint = "read the log" if log else "see the server's own log"
+        hint = ended.hint(hint) if ended else hint
         if log is None:
-            return SetupError(what, where=label, hint=f"see the server's own log{advice}")
-        return failure(what, label, log, self.definition.server.failures, f"read the log{advice}")
-
-    @property
-    def _advice(self) -> str:
-        """What helps with a silent engine whose log names no cause."""
-        if self._computes:
-            return "lower the load; does it, or a proxy before it, notice that a client leaves?"
-        return "in another run, `py-spy dump --pid PID` of it shows where it stands; try a lower load too"
+            return SetupError(what, where=label, hint=hint)
+        return failure(what, label, log, self.definition.server.failures, hint)
 
     def kv_tokens(self) -> int | None:
         """The size of its KV cache in tokens, as it reports; None if it does not."""

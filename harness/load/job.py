@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.model import ClientStats  # which a load worker would load for nothing
 
 StampSource = Literal["kernel", "user"]
+ClosedBy = Literal["schedule", "caller", "silence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +151,15 @@ class LoadResult:
     t0_unix_ns: int
     records: Records
     client: "ClientStats"
-    interrupted: bool = False
-    timeouts: int = 0  # in a row, for which the window was closed
-    last_timeouts: int = 0  # in a row, without a token, with which a window ended that was left open
+    closed_by: ClosedBy = "schedule"  # what ended the window
+    timeouts: int = 0  # in a row, without a token, with which it ended
     unsent: int = 0  # requests of the job never due because the window closed
     # Numbers of the requests by the model that their answers name; those that name none are in no list.
     models: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+
+    @property
+    def interrupted(self) -> bool:
+        return self.closed_by == "caller"
 
 
 ProgressSink = Callable[[Progress], None]

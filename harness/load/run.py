@@ -1,5 +1,6 @@
 """A job from start to result: workers started together, followed, and merged."""
 
+import math
 import statistics
 import threading
 import time
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from harness.apis import APIS
 from harness.host import scratch
 from harness.load.client_stats import client_stats
-from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
+from harness.load.job import ClosedBy, ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
 from harness.load.sharding import choose_workers, split
 from harness.load.spill import merge
 from harness.load.transport import choose_transport
@@ -52,23 +53,24 @@ def run_load(
                 worker_pool.listen(_LISTEN_S)
             unix = time.time_ns() - time.monotonic_ns()
             t0 = worker_pool.begin()
-            was_stopped, timeouts = _follow(worker_pool, job, t0, progress, stop)
+            closed_by, timeouts = _follow(worker_pool, job, t0, progress, stop)
             t0 = worker_pool.collect(t0)
         finally:
             worker_pool.close()
         lost = [_missing(worker, t0) for worker in worker_pool.workers if worker.facts is None]
         folders = [worker.share.folder for worker in worker_pool.workers]
         records = merge(folders, np.concatenate([empty_requests(0), *lost]), _LOST)
+    if closed_by == "caller" and all(
+        w.facts is not None and not w.facts.stopped for w in worker_pool.workers
+    ):
+        closed_by = "schedule"  # all had ended by themselves
     return LoadResult(
         t0_monotonic_ns=t0,
         t0_unix_ns=t0 + unix,
         records=records,
         client=client_stats(worker_pool.workers, transport, reason, records),
-        interrupted=was_stopped
-        and not timeouts
-        and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
-        timeouts=timeouts,
-        last_timeouts=0 if timeouts else _last_timeouts(worker_pool),
+        closed_by=closed_by,
+        timeouts=timeouts or _last_timeouts(worker_pool),
         unsent=len(job.bodies) - len(records.requests),
         models=_models(worker_pool),
     )
@@ -84,22 +86,25 @@ def _models(worker_pool: WorkerPool[Any]) -> dict[str, NDArray[np.int32]]:
 
 def _follow(
     worker_pool: WorkerPool[Any], job: LoadJob, t0: int, progress: ProgressSink | None, stop: threading.Event
-) -> tuple[bool, int]:
-    """Follows the workers until none runs; whether they were asked to stop before that, and for how many
-    timeouts in a row.
+) -> tuple[ClosedBy, int]:
+    """Follows the workers until none runs; what ended the window, and how many timeouts in a row, if they
+    did.
     """
-    give_up, timeouts = None, 0
+    closed_by: ClosedBy = "schedule"
+    give_up, timeouts = math.inf, 0
     while worker_pool.running():
         worker_pool.listen(_LISTEN_S)
         if progress is not None and time.monotonic_ns() > t0:
             progress(_progress(worker_pool, job, t0))
-        timeouts = timeouts or _only_timeouts(worker_pool)
-        if (stop.is_set() or timeouts) and give_up is None:
-            give_up = time.monotonic() + _STOP_GRACE_S
-            worker_pool.stop()
-        elif give_up is not None and time.monotonic() > give_up:
+        if closed_by == "schedule":
+            timeouts = _only_timeouts(worker_pool)
+            if timeouts or stop.is_set():
+                closed_by = "silence" if timeouts else "caller"
+                give_up = time.monotonic() + _STOP_GRACE_S
+                worker_pool.stop()
+        elif time.monotonic() > give_up:
             break
-    return give_up is not None, timeouts
+    return closed_by, timeouts
 
 
 def _only_timeouts(worker_pool: WorkerPool[Any]) -> int:

@@ -40,8 +40,6 @@ from harness.model.cell_facts import (
     LoadNode,
     Minimum,
     RoleFacts,
-    Sampled,
-    SampledSource,
     Workers,
 )
 from harness.model.claim import ClaimFinding, ClaimResult, ClaimVerdict, unstated_words
@@ -102,6 +100,7 @@ from harness.model.doctor import (
     ScriptedServer,
     TriedLoad,
 )
+from harness.model.ending import Ending, EndKind
 from harness.model.figures import (
     AdapterFigures,
     Answers,
@@ -178,6 +177,7 @@ from harness.model.plan import (
 )
 from harness.model.probe import Finding, Probed
 from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_json, known
+from harness.model.sampled import Sampled, SampledSource
 from harness.model.summary import ModelName, RunWarning, Summary
 from harness.model.validity import VERDICTS, Doubt, Reason, Validity
 from harness.model.workload import (

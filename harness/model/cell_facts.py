@@ -5,13 +5,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from harness.model.choices import Balance
-from harness.model.client import ClientStats, Stall
+from harness.model.client import ClientStats
+from harness.model.ending import LATER_LOADS, EndKind
 from harness.model.figures import ProbeSize
 from harness.model.identity import AnsweredModel, Identity
 from harness.model.imported import Imported
 from harness.model.load import Load
 from harness.model.machine import Prices
-from harness.model.record import UNSET, Record, UnsetType, doc, from_json
+from harness.model.record import UNSET, Record, UnsetType, doc
+from harness.model.sampled import Sampled
 
 Number = int | float
 Value = bool | int | float | str | None
@@ -70,7 +72,6 @@ class CellRequest(Record, frozen=True, kw_only=True):
         dict[str, Any] | None,
         doc("JSON fields that every request has, in the engine's terms; null: not kept."),
     ] = None
-    own_fields: Annotated[dict[str, Any] | UnsetType, doc("[request] fields; missing: none.")] = UNSET
     shapes: Annotated[
         tuple[str, ...], doc("Kinds of constraints on the output that occur, such as json_schema.")
     ] = ()
@@ -206,76 +207,6 @@ class LoadNode(Record, frozen=True, kw_only=True):
         return f"{self.name} ({self.address})"
 
 
-class _Mig(Record, frozen=True, kw_only=True):
-    number: int
-    uuid: str
-
-
-class _Device(Record, frozen=True, kw_only=True):
-    index: int
-    name: str | None
-    uuid: str | None
-    memory_bytes: int | None
-    power_limit_w: float | None
-    mig: tuple[_Mig, ...]
-
-
-class _Lost(Record, frozen=True, kw_only=True):
-    why: str
-
-
-class _About(Record, frozen=True, kw_only=True):
-    """Keys of `about` that figures of processors and GPUs are made of."""
-
-    cpus: int | UnsetType | None = UNSET
-    cpu_quotas: dict[str, float] | UnsetType = UNSET
-    engine_processes: dict[str, str] | UnsetType = UNSET
-    devices: tuple[_Device, ...] | UnsetType = UNSET
-    chosen: str | UnsetType = UNSET
-    lost: dict[str, _Lost] | UnsetType = UNSET
-
-
-class SampledSource(Record, frozen=True, kw_only=True):
-    """One source of telemetry: its reads and failures, and what it says of itself."""
-
-    period_s: Annotated[float, doc("Time between two reads, s.")]
-    reads: Annotated[int, doc("Reads that worked.")]
-    failures: Annotated[int, doc("Reads that failed.")]
-    last_failure: Annotated[str, doc("Error of the last read that failed; empty: none did.")]
-    longest_read_ms: Annotated[float, doc("Time of the slowest read, ms.")]
-    cpu_s: Annotated[float | UnsetType, doc("CPU time that its reads took, s.")] = UNSET
-    unavailable: Annotated[str, doc("Reason why there is nothing from the source at all; empty: there is.")]
-    missing: Annotated[dict[str, str], doc("Reasons why series could not be read, by series.")]
-    # Each source says other things of itself: GPUs, processes, an address.
-    about: Annotated[dict[str, Any], doc("Facts that the source found, in keys of its own.")]
-    failing_since_s: Annotated[
-        float | None,
-        doc("Time since which reads fail, s from the start of the cell; null: the last one worked."),
-    ]
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for facts that no figure can be made of."""
-        from_json(self.about, _About)
-
-
-class Sampled(Record, frozen=True, kw_only=True):
-    """Telemetry of a cell: its sources, the cost of sampling, and what could not be sampled."""
-
-    requested: Annotated[bool, doc("Whether anything was to be sampled.")]
-    problem: Annotated[
-        str | None, doc("Reason why samples are missing or end early; null: they are complete.")
-    ]
-    sources: Annotated[dict[str, SampledSource], doc("Sources of telemetry, by name.")]
-    sampler: Annotated[
-        dict[str, Number] | UnsetType,
-        doc("Cost of the sampler: cpu_s, wall_s and peak_rss_bytes; missing: off, or killed."),
-    ] = UNSET
-    stalls: Annotated[
-        tuple[Stall, ...] | UnsetType,
-        doc("Times of 100 ms and more for which the sampler did not run; missing: off, or killed."),
-    ] = UNSET
-
-
 class EngineFound(Record, frozen=True, kw_only=True):
     """The engine that a cell was measured on: another start of the same backend may differ."""
 
@@ -398,3 +329,11 @@ class CellFacts(Record, frozen=True, kw_only=True):
         str | None,
         doc("How the engine ended, hung or was too slow to answer; null: none of these is known."),
     ]
+    engine_end: Annotated[
+        EndKind | None, doc("Kind of what engine_exited says; null: there is none, or it was not kept.")
+    ] = None
+
+    @property
+    def engine_over(self) -> bool:
+        """Whether the engine was asked nothing more in this life."""
+        return bool(self.engine_exited) and self.engine_end not in LATER_LOADS

@@ -190,8 +190,8 @@ class Run(Lives):
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
                 self.write_summary()
             self.ui.note(cell_line(self._words(cell), summary))
-            if facts.engine_exited and engine.exited():
-                self._died(cell, engine, facts)
+            if facts.engine_over:
+                self._over(cell, engine)
                 return False
             if self.interrupted:
                 break
@@ -219,8 +219,8 @@ class Run(Lives):
                 summary, facts = self._stored(cell, workload, load.result(), stop)
                 self.took_s[cell] = (time.monotonic() - began_s) / len(parts)
                 self.ui.note(cell_line(self._words(cell), summary))
-                if facts.engine_exited and engine.exited():
-                    self._died(cell, engine, facts)
+                if facts.engine_over:
+                    self._over(cell, engine)
                 else:
                     failed.discard(block.backend)
         return failed
@@ -232,7 +232,7 @@ class Run(Lives):
             for server in engine.replicas if self.prepared.scenario.request.kept_turns else ():
                 server.check_keeps_turns()
             if self.prepared.options.http2 and (error := without_http2(label, engine)):
-                if engine.exited(suspected=True) is None:  # else another start may help
+                if engine.liveness.look(suspected=True) is None:  # else another start may help
                     self.refused[label] = error
                 raise error
             workloads = self.workloads_of(cell, engine)
@@ -242,7 +242,7 @@ class Run(Lives):
     def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
         self._between_repeats(cell, engine)
         engine.look_again()
-        self.ui.stage(f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else ""))
+        self._say(cell, "preparing" + (f" ({self.progress})" if self.progress else ""))
         workload = workloads.of(cell)
         for warning in length_warnings(self.prepared.source, workloads.fitting):
             self.manifest.warn(warning)
@@ -251,6 +251,9 @@ class Run(Lives):
             text, hint = f"{label}: {trouble[0]}", trouble[1]
             self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(text, hint, label))
         return workload
+
+    def _say(self, cell: Cell, text: str) -> None:
+        self.ui.stage(f"{self._words(cell)}: {text}")
 
     def _words(self, cell: Cell) -> str:
         return cell_words(self.prepared.of(cell).label, cell)
@@ -283,7 +286,8 @@ class Run(Lives):
     ) -> Measured:
         self.folder.files.make_folder(f"cells/{cell.name}")  # if bench is killed, a resumed run knows of it
         attempt = Attempt(self.manifest.document.run, self.folder.times_set_aside(cell.name))
-        window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, attempt, meeting, self.up)
+        show, say = partial(self.ui.load, cell), partial(self._say, cell)
+        window = CellMeasurement(show, say, stop, self.cluster, attempt, meeting, self.up)
         try:
             return measure(self.prepared, cell, workload, engine, window)
         except BaseException:
@@ -340,10 +344,11 @@ class Run(Lives):
             self.refused[label] = error
             raise error
 
-    def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
-        """Reports an engine that died or hung: its cell is INVALID, later ones of this repeat are missing."""
-        label = self.prepared.of(cell).label
-        text = f"the engine {engine.how_it_ended} during {cell.name}: {facts.engine_exited}"
+    def _over(self, cell: Cell, engine: EngineSession) -> None:
+        """Reports the end of an engine: its cell is INVALID, later ones of this repeat are missing."""
+        label, ending = self.prepared.of(cell).label, engine.liveness.look()
+        assert ending is not None
+        text = ending.sentence(f" during {cell.name}")
         error = engine.failure(text, label)
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", error.hint, label))
         self.ui.note(f"error: {error}\nhint: {error.hint}")

@@ -110,8 +110,8 @@ class Questions:
 
 
 def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:
-    ended = engine.exited(suspected=suspected)
-    return f"the engine {engine.how_it_ended}: {ended}" if ended else None
+    ending = engine.liveness.look(suspected=suspected)
+    return ending.sentence() if ending else None
 
 
 def _failed(asked: AskedBackend) -> bool:

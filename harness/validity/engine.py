@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.view import Mask
-from harness.model import WITHOUT_TEXT, AnsweredModel, IssueCode, known
+from harness.model import WITHOUT_TEXT, AnsweredModel, Ending, EndKind, IssueCode, known
 from harness.model.metric import OF_AUDIO
 from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, EventKind, Outcome
@@ -16,17 +16,17 @@ _MOST_MODELS = 3  # that a reason names
 
 
 def _died(cell: Evidence) -> Iterator[Violation]:
-    if exited := cell.facts.engine_exited:
-        log = cell.facts.engine_log or "the engine log"
-        slow = "lower the load, ask for shorter answers, or raise --set request.timeout_s; if it hung, "
-        yield Violation(exited, hint=f"{slow if _waited_in_vain(cell) else ''}see {log}")
+    if why := cell.facts.engine_exited:
+        ending = Ending(cell.facts.engine_end or _guessed(cell), why)
+        yield Violation(why, hint=ending.hint(f"see {cell.facts.engine_log or 'the engine log'}"))
 
 
-def _waited_in_vain(cell: Evidence) -> bool:
-    """Whether its last request ran into the time limit: an engine that dies closes connections."""
+def _guessed(cell: Evidence) -> EndKind:
+    """The kind where none was kept: an engine that dies closes connections, and no last request times out."""
     rows = cell.view.requests
     ended = rows[rows["outcome"] != Outcome.CANCELLED]
-    return bool(len(ended) and ended["outcome"][np.argmax(ended["end_ns"])] == Outcome.TIMEOUT)
+    in_vain = len(ended) and ended["outcome"][np.argmax(ended["end_ns"])] == Outcome.TIMEOUT
+    return "slow" if in_vain else "died"
 
 
 def _restarted(cell: Evidence) -> Iterator[Violation]:

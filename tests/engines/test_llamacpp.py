@@ -16,6 +16,7 @@ from harness.engines.session import open_engine
 from harness.engines.start.launch_choice import resolve_launch
 from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError
+from harness.model import Ending
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import choose_model
@@ -38,7 +39,7 @@ def test_what_is_recorded_is_what_runs(start):
     assert facts["package_version"] == installed(load_backend("llamacpp")).version
     assert facts["weights"]["track"] == "gguf-q4_1"
     assert engine.served_name == "bench"
-    assert engine.exited() == "exit code 0"
+    assert engine.liveness.look() == Ending("died", "exit code 0")
 
 
 def test_weights_quantised_anew_are_served(start, ask):

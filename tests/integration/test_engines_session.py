@@ -15,6 +15,7 @@ from harness.engines.provide.install import EngineEnv
 from harness.engines.start import orphans, process_launch
 from harness.engines.start.ports import free_port
 from harness.errors import ExitCode, SetupError, SpecError
+from harness.model import Ending
 from harness.spec.backend import Failure, Info, Install
 from harness.spec.reach import Reach
 from tests.integration.engine_fakes import fake_backend, opened
@@ -39,12 +40,12 @@ def test_a_session_answers_what_the_harness_asks(tmp_path):
         assert reset.done
         assert reset.how == "POST /slots/{slot}?action=erase for 2 slots; leaves crumbs"
         assert engine._client.ask("GET", "/erased").document() == [0, 1]
-        assert engine.exited() is None
+        assert engine.liveness.look() is None
         facts = json.loads(json.dumps(engine.facts))
         pid = facts["pid"]
         assert alive(pid)
     assert not alive(pid)
-    assert engine.exited() == "killed by SIGTERM"
+    assert engine.liveness.look() == Ending("died", "killed by SIGTERM")
     assert facts["server_version"] == "1.2.3"
     assert facts["launch"]["mode"] == "process"
     assert facts["command"][2] == str(facts["port"])
@@ -197,8 +198,8 @@ def test_death_in_use_is_seen(tmp_path):
     with opened(tmp_path, fake_backend(tmp_path)) as engine:
         with pytest.raises(SetupError, match="no answer to POST /exit"):
             engine._ask("POST", "/exit")
-        until(lambda: engine.exited(), "the death is seen")
-        assert engine.exited() == "exit code 7"
+        until(engine.liveness.look, "the death is seen")
+        assert engine.liveness.look() == Ending("died", "exit code 7")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
@@ -216,8 +217,8 @@ def test_a_child_in_a_session_of_its_own_is_taken_down_too(tmp_path):
     with opened(tmp_path, fake_backend(tmp_path, "child", "stray")) as engine:
         child = logged_child(tmp_path / "engine.log")
         os.kill(engine.facts["pid"], signal.SIGKILL)
-        until(lambda: engine.exited(), "the death is seen")
-        assert engine.exited() == "killed by SIGKILL"
+        until(engine.liveness.look, "the death is seen")
+        assert engine.liveness.look() == Ending("died", "killed by SIGKILL")
         assert not alive(child)
 
 
@@ -381,7 +382,7 @@ def test_attach_takes_the_servers_own_model_name(tmp_path, running):
         assert engine.facts["launch"]["mode"] == "attach"
         assert engine.facts["server_version"] == "1.2.3"
         assert "pid" not in engine.facts
-        assert engine.exited() is None
+        assert engine.liveness.look() is None
         assert engine.log_tail(5) == ""
 
 

@@ -331,7 +331,7 @@ def test_a_closed_loop_that_only_times_out_ends_after_two_rounds(users: int, wor
     assert ends.count(Outcome.TIMEOUT) in range(hung, hung + users + 1)
     assert ends.count(Outcome.CANCELLED) <= users
     assert hung <= result.timeouts <= ends.count(Outcome.TIMEOUT)
-    assert not result.interrupted
+    assert result.closed_by == "silence"
     assert result.unsent == 90 - len(ends) > 0
 
 
@@ -339,7 +339,7 @@ def test_an_open_loop_goes_on_when_its_requests_time_out() -> None:
     with serve(lambda peer: time.sleep(9.0)) as server:
         result = run_load(job(server, 20, OpenLoop(every(50, 20)), request_timeout_s=0.2))
     assert outcomes(result) == [Outcome.TIMEOUT] * 20
-    assert (result.timeouts, result.last_timeouts, result.unsent) == (0, 20, 0)
+    assert (result.closed_by, result.timeouts, result.unsent) == ("schedule", 20, 0)
 
 
 @pytest.mark.parametrize(("silent", "last"), [(range(3, 6), 0), (range(17, 20), 3)])
@@ -352,7 +352,7 @@ def test_timeouts_at_the_end_of_an_open_loop_are_counted(silent: range, last: in
     with serve(script) as server:
         result = run_load(job(server, 20, OpenLoop(every(20, 20)), request_timeout_s=0.2))
     assert outcomes(result).count(Outcome.TIMEOUT) == 3
-    assert (result.timeouts, result.last_timeouts) == (0, last)
+    assert (result.closed_by, result.timeouts) == ("schedule", last)
 
 
 def test_an_early_error_answer_to_a_large_upload_is_read() -> None:

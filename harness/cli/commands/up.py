@@ -101,9 +101,9 @@ def main(arguments: argparse.Namespace) -> int:
                 print(f"its log:     bench logs {ref.label}\nstop it:     bench down {ref.label}", flush=True)
                 return ExitCode.OK
             print(f"its log:     {engine.facts['log']}\nstop it:     Ctrl-C", flush=True)
-            while (ended := engine.exited()) is None:
+            while (ended := engine.liveness.look()) is None:
                 time.sleep(_POLL_S)
-            raise SetupError(f"ended: {ended}", where=ref.label, below=engine.log_tail(15))
+            raise SetupError(f"ended: {ended.why}", where=ref.label, below=engine.log_tail(15))
 
 
 def _refuse_twice(label: str) -> None:

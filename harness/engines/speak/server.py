@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any, BinaryIO
 
 from harness.apis import APIS, Api, ApiName, Message
-from harness.apis.payload import Payload, read_json
+from harness.apis.payload import Payload, error_message, read_json
 from harness.client.answer import Answer, StatusError
 from harness.client.client import Client
 from harness.client.limits import Limits
@@ -334,7 +335,10 @@ class Server:
             what, hint = f"the server refuses with {answer.status}", key_hint(self.access)
             raise StatusError(answer.status, what, where=answer.url, hint=hint)
         if not answer.ok:
-            what = f"the server answers {answer.status}: {answer.said}"
+            message = (
+                error_message(answer.document_or_none()) if answer.status >= HTTPStatus.BAD_REQUEST else ""
+            )
+            what = f"the server answers {answer.status}: {answer.line(message) or answer.said}"
             raise StatusError(answer.status, what, where=answer.url)
 
 

@@ -47,9 +47,9 @@ def hello(server: Server, answer_s: float | None = None) -> None:
         else:
             server.check_api(answer_s)
     except SetupError as error:
-        if answer_s is None or time.monotonic() - asked < answer_s:
-            raise
-        raise SetupError(error.what, where=error.where, hint=_LATE_HINT) from None
+        if answer_s is not None and time.monotonic() - asked >= answer_s:
+            error.hint = _LATE_HINT
+        raise
     if server.first_answer_s is None:
         server.first_answer_s = time.monotonic() - asked
 

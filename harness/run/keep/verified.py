@@ -259,7 +259,7 @@ def _of_its_start(folder: RunFolder, cell: str, block: PlanBlock) -> bool:
 def _died(folder: RunFolder, cells: Sequence[str], there: set[str]) -> bool:
     """Whether the engine of these cells ended in one of them."""
     try:
-        return any(folder.read_facts(cell).engine_exited for cell in cells if cell in there)
+        return any(folder.read_facts(cell).engine_over for cell in cells if cell in there)
     except SpecError:
         return False  # a damaged cell is a fault of its own
 

@@ -3,7 +3,7 @@
 import hashlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.cluster.placement import Cluster
+from harness.engines.liveness import Silence
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import common_fields, unsupported_fields
 from harness.engines.speak.prometheus import Histogram
@@ -134,6 +135,7 @@ class CellMeasurement(NamedTuple):
     """Means to follow and to stop the timed part of a cell, and where its load comes from."""
 
     progress: ProgressSink
+    say: Callable[[str], None]  # of what is waited for once the load is over
     stop: threading.Event
     cluster: Cluster | None  # None: this machine
     attempt: Attempt
@@ -183,8 +185,12 @@ def measure(
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
-    silence = _silence(prepared, result, engine, window.stop)
-    exited = engine.exited(suspected=silent or bool(known(result.client.socket_errors)))
+    ending = engine.liveness.after_load(
+        _silence(result, prepared.scenario.request.timeout_s),
+        window.stop,
+        window.say,
+        suspected=silent or bool(known(result.client.socket_errors)),
+    )
     during = telemetry.between(0, ended_ns - result.t0_monotonic_ns)
     counts = [
         counted(*ends, during, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
@@ -213,7 +219,8 @@ def measure(
         counter_restarts=restarts,
         server_histograms={} if roles else added_histograms(shapes),
         telemetry=watcher.sampled,
-        engine_exited=exited or silence,
+        engine_exited=ending.why if ending else None,
+        engine_end=ending.kind if ending else None,
     )
     return Measured(result, facts, telemetry)
 
@@ -242,27 +249,16 @@ def _answered_models(
     return tuple(sorted(found, key=lambda model: model.first_s))
 
 
-def _silence(
-    prepared: Prepared, result: LoadResult, engine: EngineSession, stop: threading.Event
-) -> str | None:
-    """The timeouts that ended the load. An engine that answers after them was slow, and is measured on.
-
-    So is one after whose load no answer came any more, of an open loop for example: if it answers now, its
-    failed requests say the rest.
-    """
-    limit_s, last = prepared.scenario.request.timeout_s, result.last_timeouts
-    if result.timeouts:
-        why = f"{result.timeouts} requests in a row had no answer within {limit_s:g} s"
-    elif last and not stop.is_set():
-        why = f"its last {'request' if last == 1 else f'{last} requests'} had no answer within {limit_s:g} s"
-    else:
+def _silence(result: LoadResult, limit_s: float) -> Silence | None:
+    count, closed = result.timeouts, result.closed_by == "silence"
+    if not count:
         return None
-    if stop.is_set():
-        return why
-    engine.ask_if_hung(why, limit_s, stop)
-    if engine.hung or not result.timeouts:
-        return engine.hung or None
-    return why if stop.is_set() else f"{why}; once the load was gone it answered"
+    which = (
+        f"{count} requests in a row"
+        if closed
+        else f"its last {f'{count} requests' if count > 1 else 'request'}"
+    )
+    return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed)
 
 
 def _counters(engine: Server) -> dict[str, float] | None:
@@ -313,7 +309,6 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
             int(workload.requested.numbers["max_tokens"][0]),
             shaped=bool(constraints),
         ),
-        own_fields=request.fields or UNSET,
         shapes=tuple(sorted(constraint.shape for constraint in constraints)),
         tools=workload.tools,
         unsupported=unsupported_fields(

@@ -12,6 +12,7 @@ import pytest
 from harness.errors import SetupError, SpecError
 from harness.host.access import Access
 from harness.load import http2
+from harness.model import Ending
 from harness.plan import Probe
 from harness.run import execute
 from harness.run.conformance import without_http2
@@ -46,11 +47,12 @@ def test_a_backend_is_given_up_after_two_failures_in_words_that_are_true_of_it(b
     assert caught.value.hint.endswith(f"`bench resume` {then} again")
 
 
-@pytest.mark.parametrize(("ended", "refused"), [(None, ["openai"]), ("exit status 1", [])])
+@pytest.mark.parametrize(("ended", "refused"), [(None, ["openai"]), (Ending("died", "exit status 1"), [])])
 def test_an_engine_that_ended_before_it_was_asked_for_http2_is_started_again(monkeypatch, ended, refused):
     prepared = prepare(RunOptions("fixed-length", "openai=http://h:1", http2=True))
     monkeypatch.setattr(execute, "without_http2", lambda label, _engine: SetupError("refused", where=label))
-    engine = SimpleNamespace(end_as_error=lambda _label: ExitStack(), exited=lambda suspected: ended)
+    liveness = SimpleNamespace(look=lambda suspected: ended)
+    engine = SimpleNamespace(end_as_error=lambda _label: ExitStack(), liveness=liveness)
     run = SimpleNamespace(prepared=prepared, refused={})
     with pytest.raises(SetupError, match="refused"):
         Run._begin(run, prepared.plan[0].cells[0], engine)
@@ -88,7 +90,7 @@ def test_first_requests_after_a_start_follow_neither_a_probe_nor_another_try(
     done = []
     engine = SimpleNamespace(end_as_error=lambda _label: ExitStack())
     first = scenario == "cold-start"
-    facts = SimpleNamespace(cache=SimpleNamespace(method="reset"), engine_exited=None, after_start=first)
+    facts = SimpleNamespace(cache=SimpleNamespace(method="reset"), engine_over=False, after_start=first)
     workloads = SimpleNamespace(of=lambda _cell: SimpleNamespace(requests=[]))
     for name, fake in {
         "opened": lambda *_: engine,

@@ -1,10 +1,12 @@
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from harness.conditions.cache_in_effect import OF_FILE
 from harness.metrics.view import RequestView
+from harness.model import Ending, EndKind
 from harness.records.layout import UNKNOWN, Outcome
 from harness.validity import Evidence, blame, judge
 from tests.factories.recorded import facts, load, records, summarise_cell
@@ -266,6 +268,17 @@ def test_an_engine_that_let_its_last_requests_wait_may_be_too_slow_for_the_load(
     (hint,) = [one.hint for one in judge(evidence).reasons if one.code == "engine-died"]
     assert hint.startswith("lower the load") == lower
     assert hint.endswith(f"see {log or 'the engine log'}")
+
+
+@pytest.mark.parametrize("kind", get_args(EndKind))
+def test_the_hint_on_an_end_follows_from_its_kind_where_that_was_kept(kind):
+    """The last request may have timed out though the engine died."""
+    evidence = Evidence(
+        RequestView(records(*GOOD, {"outcome": Outcome.TIMEOUT})),
+        facts(engine_exited="why", engine_end=kind, engine_log="x.log"),
+    )
+    (reason,) = [reason for reason in judge(evidence).reasons if reason.code == "engine-died"]
+    assert (reason.measured, reason.hint) == ("why", Ending(kind, "why").hint("see x.log"))
 
 
 @pytest.mark.parametrize("order", [1, -1])

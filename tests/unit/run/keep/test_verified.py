@@ -194,6 +194,23 @@ def test_a_cell_of_an_engine_that_did_not_start_is_not_missing(run):
     assert verify(run).faults == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "missing"), [(None, 0), ("died", 0), ("hung", 0), ("slow", 1), ("stopped", 1)]
+)
+def test_only_the_end_of_an_engine_explains_missing_cells_of_its_life(tmp_path, kind, missing):
+    """One that was too slow got the next load. Files of older versions keep no kind."""
+    run = make_run(tmp_path, Shape(concurrency=(2, 4), requests=6, output_tokens=4))
+    first, second = [cell for cell in run.cells() if "llamacpp-c" in cell]
+    change_json(
+        run.cell_path(first) / "cell.json", lambda facts: facts.update(engine_exited="why", engine_end=kind)
+    )
+    shutil.rmtree(run.cell_path(second))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert [fault.what for fault in verify(run).faults] == ["was planned and is missing"] * missing
+
+
 def test_a_cell_that_nobody_planned_is_a_fault(run):
     def without(plan):
         plan["blocks"] = plan["blocks"][1:]

@@ -1,0 +1,158 @@
+"""Whether an engine serves: by its process, its counter, and a short request after an unanswered load."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from harness.client.answer import NoAnswer, NoAnswerError
+from harness.engines.provide.logged import Reporter
+from harness.engines.provide.shared_folders import Say
+from harness.engines.speak.server import Server
+from harness.engines.start.smoke_test import hello
+from harness.engines.start.started import ProcessHandle
+from harness.errors import SetupError
+from harness.model.ending import LATER_LOADS, Ending
+
+_ALIVE_S = 60.0  # within which one that was only too slow answers once its load is gone
+_ASKED_AGAIN_S = 0.5
+_DYING_S = 2.0  # one that no longer answers may take so long to be gone
+_LOOK_S = 0.2
+
+
+class Silence(NamedTuple):
+    """Requests without a token within `limit_s`, with which a load ended: `why` says it in a sentence."""
+
+    why: str
+    limit_s: float
+    closed: bool  # the load was closed for them; else it ran to its end
+
+
+class Liveness:
+    """Whether one engine lives and answers. Once it is found not to, that stays.
+
+    `life` is that of its process or container; None: it is not ours.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        counters: Callable[[], Mapping[str, float] | None],
+        life: ProcessHandle | None,
+    ) -> None:
+        self._servers, self._counters, self._life = servers, counters, life
+        self._ending: Ending | None = None
+
+    def look(self, *, suspected: bool = False) -> Ending | None:
+        """Its end, by its process too; None: it has none. A suspected one gets a moment to be seen dead."""
+        deadline = time.monotonic() + (_DYING_S if suspected else 0)
+        while self._ending is None and self._life is not None:
+            if why := self._life.exited():
+                self._ending = Ending("died", why)
+            elif time.monotonic() < deadline:
+                time.sleep(0.05)
+            else:
+                break
+        return self._ending
+
+    def after_load(
+        self, silence: Silence | None, stop: threading.Event, say: Say, *, suspected: bool
+    ) -> Ending | None:
+        """How it came through a load; None: nothing was wrong, or its failed requests say what.
+
+        After a silence it is asked for a short answer, unless `stop` is set, which also ends the question.
+        """
+        found = self._asked(silence, stop, say) if silence else None
+        if found is not None and found.kind not in LATER_LOADS:
+            self._ending = found
+        return self.look(suspected=suspected) or (found if silence and silence.closed else None)
+
+    def _asked(self, silence: Silence, stop: threading.Event, say: Say) -> Ending:
+        """Asks each server for a short answer, again for a minute while one may come.
+
+        Such a request may wait behind others whose clients left. It is repeated while the counter shows that
+        the engine generates, where there is no counter, and where it is refused.
+        """
+        if stop.is_set():
+            return Ending("stopped", silence.why)
+        began_s, limit_s, generated = time.monotonic(), min(silence.limit_s, _ALIVE_S), 0.0
+        most_s = _ALIVE_S + limit_s * len(self._servers)
+        reporter = Reporter(say, "waiting for a short answer", lambda: f"{most_s:.0f} s at most")
+        tokens = self._generated()
+        while failure := self._failure(limit_s, stop, reporter):
+            before, tokens = tokens, self._generated()
+            more = 0.0 if before is None or tokens is None else tokens - before
+            generated += max(0.0, more)  # not a number counts as 0
+            refused = not isinstance(failure, NoAnswerError)
+            asked_s = time.monotonic() - began_s
+            may_come = more > 0 or refused or before is None
+            reporter.tick()
+            if self.look() or not may_come or asked_s > _ALIVE_S or stop.wait(_ASKED_AGAIN_S):
+                break
+        else:
+            return Ending("slow", f"{silence.why}; once the load was gone it answered")
+        if stop.is_set():
+            return Ending("stopped", silence.why)
+        if ended := self.look(suspected=True):
+            return ended
+        if more > 0:
+            then = f"refused a short request: {failure.what}" if refused else "answered no short request"
+            return Ending(
+                "overloaded", f"{silence.why}; it generated {generated:.0f} tokens then, and {then}"
+            )
+        if refused:
+            then = f"for {asked_s:.0f} s after that a short one was refused: {failure.what}"
+            return Ending("refused", f"{silence.why}; {then}")
+        if self._life is None and isinstance(failure, NoAnswerError) and failure.kind is NoAnswer.LOST:
+            return Ending("died", f"{silence.why}; then {failure.what}")
+        return Ending("hung", silence.why)
+
+    def _failure(self, limit_s: float, stop: threading.Event, reporter: Reporter) -> SetupError | None:
+        """The reason why a short request got no answer; None: each server gave one.
+
+        Nobody waits for it once the run is stopped or the engine is dead.
+        """
+        question = _Question(self._servers, limit_s)
+        while question.waits(_LOOK_S):
+            if stop.is_set() or self.look():
+                return SetupError("no answer was waited for")
+            reporter.tick()
+        return question.failure()
+
+    def _generated(self) -> float | None:
+        """Output tokens by its counter; None if it has none, not a number if it does not answer."""
+        try:
+            return (self._counters() or {}).get("output_tokens")
+        except SetupError:
+            return math.nan
+
+
+class _Question:
+    """A short request to each server in turn, in a thread that nobody has to wait for."""
+
+    def __init__(self, servers: Sequence[Server], limit_s: float) -> None:
+        self._servers, self._limit_s = servers, limit_s
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self._thread.start()
+
+    def waits(self, seconds: float) -> bool:
+        """Whether it still has no answer after so many seconds more."""
+        self._thread.join(seconds)
+        return self._thread.is_alive()
+
+    def failure(self) -> SetupError | None:
+        if self._error is None or isinstance(self._error, SetupError):
+            return self._error
+        raise self._error
+
+    def _ask(self) -> None:
+        try:
+            for server in self._servers:  # their open connections may be answered where new ones are not
+                new = Server(server.definition, server.base_url, server.served_name, server.access)
+                with closing(new):
+                    hello(new, self._limit_s)
+        except BaseException as error:  # raised again where the answer is waited for
+            self._error = error
