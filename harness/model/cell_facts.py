@@ -72,6 +72,7 @@ class CellRequest(Record, frozen=True, kw_only=True):
         dict[str, Any] | None,
         doc("JSON fields that every request has, in the engine's terms; null: not kept."),
     ] = None
+    own_fields: Annotated[dict[str, Any] | UnsetType, doc("[request] fields; missing: none.")] = UNSET
     shapes: Annotated[
         tuple[str, ...], doc("Kinds of constraints on the output that occur, such as json_schema.")
     ] = ()

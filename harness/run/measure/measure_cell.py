@@ -309,6 +309,7 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
             int(workload.requested.numbers["max_tokens"][0]),
             shaped=bool(constraints),
         ),
+        own_fields=request.fields or UNSET,
         shapes=tuple(sorted(constraint.shape for constraint in constraints)),
         tools=workload.tools,
         unsupported=unsupported_fields(
