@@ -4,6 +4,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -156,7 +157,5 @@ class LocalWorkerPool(WorkerPool[Process]):
             self._send(worker, message)
 
     def _send(self, worker: Process, message: object) -> None:
-        try:
+        with suppress(OSError):  # it has ended; listen() finds what it left in the pipe
             worker.pipe.send(message)
-        except OSError:
-            self.lose(worker)
