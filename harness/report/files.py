@@ -76,7 +76,7 @@ def _caption(summary: Summary, manifest: Manifest | None) -> plots.Caption:
     return plots.Caption(
         scenario=plain(summary.scenario),
         model=model(summary),
-        machine=machine(manifest.host if manifest else None),
+        machine=machine(manifest.host if manifest else None, summary),
         simulated=summary.simulated,
     )
 

@@ -158,6 +158,27 @@ def repeats_words(summary: Summary) -> str:
     return counted(most, unit) if fewest == most else f"{fewest} to {most} {unit}s"
 
 
+def asked_words(summary: Summary) -> str:
+    """`prompts of 81 tokens, answers of 62 to 63 tokens`: the means of the cells, as the servers count them.
+
+    What no server counts is left out.
+    """
+    cells = [cell.conditions for cell in summary.cells if not cell.invalid]
+    means = {
+        "prompts": [cell.prompt_tokens.mean for cell in cells if cell.prompt_tokens],
+        "answers": [cell.output_tokens_mean for cell in cells],
+    }
+    return ", ".join(
+        f"{what} of {_ends(counts)} tokens"
+        for what, found in means.items()
+        if (counts := sorted(round(mean) for mean in found if mean))
+    )
+
+
+def _ends(counts: Sequence[int]) -> str:
+    return " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+
+
 def repeats(summary: Summary) -> int:
     """Most repeats that any backend has at one load point."""
     return max((len(row.cells) for group in groups(summary) for row in group.rows), default=0)

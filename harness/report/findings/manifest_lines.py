@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.model import HostFacts, Summary
+from harness.model import CellResult, HostFacts, Summary, known
 from harness.model.conditions import NOT_GIVEN
 from harness.report.wording import plain
 
@@ -15,9 +15,19 @@ INCIDENTAL = {
 ASIDE = ("engine.packages.", "engine.about.", "engine.launch.")  # kept in the manifest, too much for a table
 
 
-def machine(host: HostFacts | None) -> str:
-    """The part that sets the speed: the GPUs if there are any, else the CPU."""
-    return plain(host.hardware or "") if host else ""
+def machine(host: HostFacts | None, summary: Summary) -> str:
+    """The part that sets the speed: the GPUs if there are any, else the CPU.
+
+    Of running servers that were not seen on this machine it is only where the load came from.
+    """
+    words = plain(host.hardware or "") if host else ""
+    elsewhere = words and summary.cells and not any(map(_seen_here, summary.cells))
+    return f"load from {words}" if elsewhere else words
+
+
+def _seen_here(cell: CellResult) -> bool:
+    gpus, server = cell.gpu and cell.gpu.engine_gpus, cell.server
+    return cell.launch != "attach" or bool(gpus) or bool(server and known(server.cpu_cores) is not None)
 
 
 def model(summary: Summary) -> str:

@@ -15,7 +15,7 @@ from harness.report.html import answer, cells, evidence, figures, limits, result
 from harness.report.html import machine_use as used
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, fold, section, tag
-from harness.report.view import labels
+from harness.report.view import asked_words, labels
 from harness.report.wording import listing
 
 NAMED = 4  # backends of a title; more are counted
@@ -94,7 +94,15 @@ def _subtitle(source: Source) -> str:
     created = f"{manifest.created_utc[:16].replace('T', ' ')} UTC" if manifest else None
     state = None if summary.state == "complete" else summary.state
     files = dict.fromkeys(cell.imported.words for cell in summary.cells if cell.imported)
-    known = (model(summary), *files, machine(source.host), created, f"run {summary.run}", state)
+    known = (
+        model(summary),
+        asked_words(summary),
+        *files,
+        machine(source.host, summary),
+        created,
+        f"run {summary.run}",
+        state,
+    )
     return " · ".join(filter(None, known))
 
 

@@ -45,7 +45,7 @@ def _compared(source: Source) -> str:
     work = "requests"
     if len(names) > 1:
         work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
-    where = ", ".join(filter(None, (model(summary), machine(source.host))))
+    where = ", ".join(filter(None, (model(summary), machine(source.host, summary))))
     loads = len(groups(summary))
     each = " each" if len(names) > 1 or loads > 1 else ""
     return (

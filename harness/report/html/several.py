@@ -71,7 +71,7 @@ def page_of_courses(
 
 
 def _subtitle(runs: Sequence[Run], found: Several) -> str:
-    machines = dict.fromkeys(machine(run.manifest.host) for run in runs)
+    machines = dict.fromkeys(machine(run.manifest.host, run.summary) for run in runs)
     return " · ".join(filter(None, (model(found.whole), *machines)))
 
 
@@ -188,7 +188,7 @@ def _more(runs: Sequence[Run], found: Several, document: RunComparison) -> Html:
             run.name,
             run.manifest.created_utc,
             _versions(run),
-            machine(run.manifest.host),
+            machine(run.manifest.host, run.summary),
         ]
         for run in runs
     ]

@@ -16,7 +16,7 @@ from harness.report.tables.subject import subject_tables
 from harness.report.text.figure_rows import figure_rows
 from harness.report.text.first_lines import first_lines
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, YELLOW, Paint, hanging
-from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
+from harness.report.view import Group, Row, asked_words, first_cells, groups, labels, repeats_words
 from harness.report.wording import listing, plain
 
 NAMED = 3  # backends that the headline names
@@ -39,13 +39,14 @@ def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = 
 
 
 def headline(summary: Summary) -> str:
-    """`batch-1-8-32, SmolLM2: vllm and llamacpp, 3 repeats each`."""
+    """`batch-1-8-32, SmolLM2: vllm and llamacpp, 3 repeats each; prompts of 512 tokens`."""
     names = labels(summary)
     who = listing(names) if len(names) <= NAMED else counted(len(names), "backend")
     model = f", {summary.model.title}" if summary.model else ""
     each = " each" if len(names) > 1 else ""
     what = f"{who}, {repeats_words(summary)}{each}" if names else "nothing measured"
-    return plain(f"{summary.scenario}{model}: {what}")
+    asked = asked_words(summary)
+    return plain(f"{summary.scenario}{model}: {what}{f'; {asked}' if asked else ''}")
 
 
 def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:

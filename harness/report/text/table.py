@@ -18,7 +18,7 @@ from harness.report.tables.subject import subject_tables
 from harness.report.text.figure_rows import Drawn, figure_rows
 from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.terminal_text import BOLD, LOUD, YELLOW, Paint
-from harness.report.view import Group, Row, groups, labels, point_words, repeats, repeats_words
+from harness.report.view import Group, Row, asked_words, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import Table, blocks, markdown_escaped, markdown_row, plain
 
 LABEL_LIMIT = 40
@@ -58,7 +58,8 @@ def headline(summary: Summary, spread: str) -> str:
     count, names = repeats(summary), labels(summary)
     pooled = f"; median of {repeats_words(summary)}, {spread}" if count > 1 else ""
     what = counted(len(names), "backend") if names else "nothing measured"
-    return plain(f"{summary.scenario}: {what}{pooled}")
+    asked = asked_words(summary)
+    return plain(f"{summary.scenario}: {what}{f'; {asked}' if asked else ''}{pooled}")
 
 
 def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:

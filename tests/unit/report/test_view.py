@@ -1,13 +1,18 @@
-"""Names of load points."""
+"""Names of load points, and what the head of a run says."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from harness.model import LoadPoint
+from harness.model import HostFacts, LoadPoint
+from harness.report.findings.manifest_lines import machine
 from harness.report.findings.sentences import load_words
+from harness.report.html.page import page
+from harness.report.html.source import Source
 from harness.report.text.screen import screen
-from harness.report.view import groups, leading, point_words
+from harness.report.text.table import markdown
+from harness.report.view import asked_words, groups, leading, point_words
+from tests.factories.documents import made
 from tests.factories.summaries import cell, summary
 
 
@@ -89,3 +94,38 @@ def test_the_load_that_a_search_found_to_be_carried_comes_first(capacity, first)
 def test_of_two_loads_both_come_first():
     found = summary(*(cell("a", {"kind": "rate", "value": value}) for value in (1, 2)))
     assert leading(found, groups(found)) == groups(found)
+
+
+def test_the_head_says_what_was_asked():
+    """TTFT of 500 tokens and of 8,000 are other figures: pages were compared that said neither."""
+
+    def asked(label, prompt, answer, **changes):
+        conditions = {"prompt_tokens": {"mean": prompt}, "output_tokens_mean": answer}
+        return cell(label, conditions=conditions, **changes)
+
+    invalid = {"verdict": "INVALID", "reasons": []}
+    cells = [asked("a", 8123.4, 62.2), asked("b", 8123.4, 63.0), asked("b", 1.0, 1.0, validity=invalid)]
+    found = summary(*cells)
+    words = "prompts of 8,123 tokens, answers of 62 to 63 tokens"
+    assert asked_words(found) == words
+    assert words in " ".join(screen(found, 80, color=False).split())
+    assert words in markdown(found)
+    assert words in page(Source(found, None, {}, (), (), {}, {}, ()))
+    assert asked_words(summary(asked("vectors", 512.0, None))) == "prompts of 512 tokens"
+    assert asked_words(summary(asked("recordings", None, None))) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"launch": "process"}, "EPYC"),
+        ({"launch": "attach"}, "load from EPYC"),
+        ({"launch": "attach", "server": {"cpu_cores": 0.5}}, "EPYC"),
+        ({"launch": "attach", "server": {"running": None}}, "load from EPYC"),
+        ({"launch": "attach", "gpu": {"engine_gpus": [0]}}, "EPYC"),
+    ],
+)
+def test_the_machine_of_the_load_is_not_taken_for_that_of_a_server_elsewhere(changes, words):
+    host = made(HostFacts, cpu="EPYC")
+    assert machine(host, summary(cell("vllm", **changes))) == words
+    assert machine(None, summary(cell("vllm", **changes))) == ""
