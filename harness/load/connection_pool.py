@@ -8,7 +8,7 @@ from harness.load.connection import Connection, connect
 from harness.load.poller import Poller
 from harness.load.route import Route
 
-_AT_ONCE = 64  # below the listen backlog of any server
+AT_ONCE = 64  # connections being opened: below the listen backlog of any server
 _GIVE_UP_NS = 10_000_000_000
 _RIGHT_AFTER_NS = 100_000_000  # after its answer; a server that is tired of waiting takes seconds
 
@@ -53,7 +53,7 @@ class ConnectionPool:
         problem = ""
         while self._idle_count() < count and not problem:
             try:
-                while len(opening) < _AT_ONCE and len(self.connections) < count:
+                while len(opening) < AT_ONCE and len(self.connections) < count:
                     opening.add(self.open(len(self.connections) % len(self._routes)))
                 for fd, _ in self.poller.poll(1.0):
                     connection = self.connections[fd]

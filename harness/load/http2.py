@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from harness.host.proxy import proxy_for
 from harness.load.carrier import OPENING_S, RequestError, UnreadError
 from harness.load.connection import open_socket, unopened
+from harness.load.connection_pool import AT_ONCE
 from harness.load.failures import NO_CONNECTION
 from harness.load.finalize import Exchange
-from harness.load.http2_connection import Headers, Http2Connection
+from harness.load.http2_connection import MOST_STREAMS, Headers, Http2Connection
 from harness.load.job import LoadJob
 from harness.load.route import Route, find_route, tunnel_opened
 from harness.load.wire import build_request, in_session
@@ -26,16 +27,18 @@ class _Replica:
     headers: Headers
     route: Route | None  # None: there is none for HTTP/2
     connections: list[Http2Connection] = field(default_factory=list)
-    opening: asyncio.Task[Http2Connection] | None = None  # one at a time, for all who wait
+    openings: dict[asyncio.Task[Http2Connection], int] = field(default_factory=dict)  # who waits for each
+    fits: int = MOST_STREAMS  # requests on a connection, as the last one that was opened allows
 
     def forget(self, connection: Http2Connection) -> None:
         if connection in self.connections:
             self.connections.remove(connection)
 
     def opened(self, opening: "asyncio.Task[Http2Connection]") -> None:
-        self.opening = None
+        del self.openings[opening]
         if not opening.cancelled() and opening.exception() is None:
             self.connections.append(opening.result())
+            self.fits = max(1, opening.result().room())
 
 
 class Http2Carrier:
@@ -59,9 +62,10 @@ class Http2Carrier:
 
         async def fill(replica: _Replica) -> None:
             for _ in range(wanted):
-                if sum(connection.room() for connection in replica.connections) >= wanted:
+                missing = wanted - sum(connection.room() for connection in replica.connections)
+                if missing <= 0:
                     return
-                await self._opened(replica)
+                await asyncio.gather(*(self._opened(replica) for _ in range(min(missing, AT_ONCE))))
 
         fills = [asyncio.create_task(fill(replica)) for replica in self._replicas]
         await asyncio.wait(fills, timeout=OPENING_S)
@@ -95,8 +99,8 @@ class Http2Carrier:
 
     async def close(self) -> None:
         for replica in self._replicas:
-            if replica.opening is not None:
-                replica.opening.cancel()
+            for opening in replica.openings:
+                opening.cancel()
             for connection in list(replica.connections):
                 connection.close()
 
@@ -112,11 +116,18 @@ class Http2Carrier:
                 raise RequestError(Outcome.CONNECT_FAILED, problem)
 
     async def _opened(self, replica: _Replica) -> Http2Connection:
-        if replica.opening is None:
-            replica.opening = asyncio.create_task(self._open(replica))
-            replica.opening.add_done_callback(replica.opened)
-        opening = replica.opening
-        await asyncio.wait([opening])  # one who waits and gives up takes nothing from the others
+        """Waits for one that is being opened and has room for one more; for a new one if none has."""
+        openings = replica.openings
+        opening = next((task for task, waiting in openings.items() if waiting < replica.fits), None)
+        if opening is None:
+            opening = asyncio.create_task(self._open(replica))
+            opening.add_done_callback(replica.opened)
+        openings[opening] = openings.get(opening, 0) + 1
+        try:
+            await asyncio.wait([opening])  # one who waits and gives up takes nothing from the others
+        finally:
+            if opening in openings:
+                openings[opening] -= 1
         return opening.result()
 
     async def _open(self, replica: _Replica) -> Http2Connection:

@@ -35,7 +35,7 @@ from harness.records.layout import Outcome
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-_MOST_STREAMS = 100  # what h2 does with each frame grows with them
+MOST_STREAMS = 100  # what h2 does with each frame grows with them
 _WINDOW_BYTES = 1 << 24
 _CHUNK_BYTES = 65_536
 _CRUMB_BYTES = 1024  # a window that opens by less earns the server nothing
@@ -83,7 +83,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         """How many more requests may begin now."""
         usable = self.settled.done() and not self._retired and not self.lost
         allowed = self._h2.remote_settings.max_concurrent_streams
-        most = min(allowed, _MOST_STREAMS if self._reuse else 1)
+        most = min(allowed, MOST_STREAMS if self._reuse else 1)
         return max(0, most - len(self._streams)) if usable else 0
 
     def problem(self) -> str:

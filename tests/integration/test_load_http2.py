@@ -1,5 +1,6 @@
 """HTTP/2, where it is asked for: on shared connections, and nothing else is spoken instead."""
 
+import itertools
 import threading
 from dataclasses import replace
 
@@ -17,10 +18,11 @@ from harness.records.layout import UNKNOWN, Outcome
 from harness.run.setup import prepare
 from harness.run.setup.options import RunOptions
 from tests.factories.sockets import PEM, server_tls
-from tests.integration.h2_frames import Script, goaway, good, serving
+from tests.integration.h2_frames import Script, goaway, good, serving, settings
 from tests.integration.h2_server import TOKENS, running_h2
 from tests.integration.scripted import SMALL, bench_in, run_folder
 
+MAX_CONCURRENT_STREAMS = 3  # the number of this setting
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
 
 
@@ -102,6 +104,30 @@ def test_a_server_that_allows_few_requests_on_a_connection_gets_more_connections
     assert all_ok(result)
     assert server.connections == result.client.connections == 4
     assert (result.records.requests["connect_ns"] == 0).all()  # all were opened ahead
+
+
+@pytest.mark.parametrize(
+    ("schedule", "times"),
+    [(ClosedLoop(4), 0), (OpenLoop(np.array([0, 1_100, 2_200, 3_300]) * 1_000_000), 1)],
+)
+def test_connections_that_a_load_waits_for_are_opened_together(schedule, times):
+    """The first one says that each carries one request. The others get their settings once all three are
+    there, ahead of the closed loop; in the open loop the first one is busy until then.
+    """
+    connections, there = itertools.count(1), threading.Event()
+    three = threading.Barrier(3, there.set, timeout=15)
+
+    def greet(peer):
+        if next(connections) > 1:
+            three.wait()
+        peer.say(settings((MAX_CONCURRENT_STREAMS, 1)))
+
+    def answer(peer, stream):
+        there.wait(15)
+        peer.say(good(stream))
+
+    with serving(Script(greet, greeted=4, answer=answer if times else None, times=times)) as (url,):
+        assert all_ok(run_load(replace(job(url), bodies=[BODY] * 4, schedule=schedule)))
 
 
 @pytest.mark.parametrize(
