@@ -105,7 +105,9 @@ class Liveness:
         if refused:
             then = f"for {asked_s:.0f} s after that a short one was refused: {failure.what}"
             return Ending("refused", f"{silence.why}; {then}")
-        if self._life is None and isinstance(failure, NoAnswerError) and failure.kind is NoAnswer.LOST:
+        counts = tokens is not None and not math.isnan(tokens)
+        lost = isinstance(failure, NoAnswerError) and failure.kind is NoAnswer.LOST
+        if self._life is None and lost and not counts:
             return Ending("died", f"{silence.why}; then {failure.what}")
         return Ending("hung", silence.why)
 

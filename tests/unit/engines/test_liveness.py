@@ -150,10 +150,19 @@ def test_a_server_that_refuses_for_a_while_was_slow(answers):
     assert ended(alive(counts=[10.0])).kind == "slow"
 
 
-def test_a_running_server_that_takes_no_connection_any_more_did_not_hang(answers):
+@pytest.mark.parametrize(
+    ("counts", "found"),
+    [
+        ([10.0, SetupError], Ending("died", f"{CLOSED.why}; then {LOST.what}")),
+        ([None], Ending("died", f"{CLOSED.why}; then {LOST.what}")),
+        ([10.0], Ending("hung", CLOSED.why)),
+    ],
+)
+def test_a_running_server_that_takes_no_connection_any_more_did_not_hang(monkeypatch, answers, counts, found):
+    """Unless its counters still answer."""
+    monkeypatch.setattr(liveness, "_ALIVE_S", -1)
     answers(LOST)
-    engine = alive(counts=[10.0, SetupError])
-    assert ended(engine) == Ending("died", f"{CLOSED.why}; then {LOST.what}")
+    assert ended(alive(counts=counts)) == found
 
 
 @pytest.mark.parametrize("looks", [0, 1])
