@@ -315,6 +315,10 @@ class CellFacts(Record, frozen=True, kw_only=True):
     counter_restarts: Annotated[
         int, doc("Restarts of the engine in the cell, seen by counters that fell.")
     ] = 0
+    counter_falls_s: Annotated[
+        tuple[tuple[float, float], ...],
+        doc("Last read before each of them and first read after it, s from t0; empty: none, or not kept."),
+    ] = ()
     server_histograms: Annotated[
         dict[str, HistogramIncrease] | None,
         doc("Increase of the engine's own histograms over the cell, by name; null: not kept."),

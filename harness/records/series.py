@@ -66,16 +66,14 @@ def node_series(address: str) -> str:
 
 def unbroken(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values of a counter as if it had never restarted at zero."""
-    steps = np.where(_falls(values), values[1:], np.diff(values))
+    steps = np.where(falls(values), values[1:], np.diff(values))
     joined: NDArray[np.float64] = values[:1].sum() + np.concatenate([values[:1] * 0, np.cumsum(steps)])
     return joined
 
 
-def restarts(values: NDArray[np.float64]) -> int:
-    """Number of times that a counter fell, which means that it restarted."""
-    return int(np.count_nonzero(_falls(values)))
+def falls(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether a counter falls in each step, which means that it restarted.
 
-
-def _falls(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether each step falls. Seconds and joules are sums of fractions, so rounding is no fall."""
+    Seconds and joules are sums of fractions, so rounding is no fall.
+    """
     return np.diff(values) < -_ROUNDING * np.abs(values[:-1])

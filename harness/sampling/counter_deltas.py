@@ -8,9 +8,11 @@ import numpy as np
 
 from harness.engines.speak.prometheus import Histogram, summed
 from harness.model import HistogramIncrease
-from harness.records.series import Telemetry, restarts, unbroken
+from harness.records.series import Telemetry, falls, unbroken
 
 Counts = Mapping[str, float]
+Falls = tuple[tuple[float, float], ...]  # of a counter: the last read before each and the first after it, s
+Counted = tuple[dict[str, float] | None, Falls]
 
 _SETTLE_S, _LOOK_S = 1.0, 0.05  # an engine may count the last tokens after it sent them
 _IDLE_S = 15.0
@@ -45,36 +47,40 @@ def settled(read: Callable[[], Counts | None], names: frozenset[str]) -> Counts 
 def counted(
     before: Counts | None,
     after: Counts | None,
+    after_s: float,
     telemetry: Telemetry,
     names: frozenset[str],
     prefix: str = "engine",
-) -> tuple[dict[str, float] | None, int]:
-    """Increase by name, and how often a counter fell. None where the engine did not answer at both ends.
+) -> Counted:
+    """Increase by name, and when a counter fell. None where the engine did not answer at both ends.
 
     A counter falls when its engine starts again; what it had counted by the last sample before is kept. Some
     engines show a counter once it has counted: of one that shows others, it began at 0. Tokens that every
     request has were counted before, and could not be read.
-    `telemetry`: samples from between the two reads alone, since any other would look like a fall.
+    `after_s`: time of the second read; the first one was before 0. `telemetry`: samples from between the two
+    alone, since any other would look like a fall.
     """
     if before is None or after is None:
-        return None, 0
-    increases, falls = {}, 0
+        return None, ()
+    increases: dict[str, float] = {}
+    found: Falls = ()
     known = before.keys() | after.keys() - _OF_EACH if names & before.keys() else frozenset()
     for name in sorted(names & after.keys() & known):
-        values = np.concatenate(
-            [[before.get(name, 0.0)], telemetry.get(f"{prefix}.{name}").values, [after[name]]]
-        )
+        samples = telemetry.get(f"{prefix}.{name}")
+        values = np.concatenate([[before.get(name, 0.0)], samples.values, [after[name]]])
         whole = unbroken(values)
         increases[name] = float(whole[-1] - whole[0])
-        falls = max(falls, restarts(values))
-    return increases, falls
+        fell = np.flatnonzero(falls(values))
+        if len(fell) > len(found):
+            read_s = np.concatenate([[0.0], samples.at_ns / 1e9, [after_s]]).round(3)
+            found = tuple(zip(read_s[fell].tolist(), read_s[fell + 1].tolist(), strict=True))
+    return increases, found
 
 
-def added(
-    counts: Sequence[tuple[dict[str, float] | None, int]],
-) -> tuple[dict[str, float] | None, int]:
-    """The sum over several engines of what `counted` returns for each."""
-    return summed([increase for increase, _ in counts]), sum(falls for _, falls in counts)
+def added(counts: Sequence[Counted]) -> Counted:
+    """The sum over several engines of what `counted` returns for each, and the falls of all of them."""
+    increases = summed([increase for increase, _ in counts])
+    return increases, tuple(sorted(fall for _, falls in counts for fall in falls))
 
 
 def added_histograms(

@@ -12,7 +12,7 @@ from harness.records.layout import UNKNOWN, EventKind, Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.usage import beyond, limited
 
-_MOST_MODELS = 3  # that a reason names
+_MOST_MODELS = _MOST_FALLS = 3  # that a reason names
 
 
 def _died(cell: Evidence) -> Iterator[Violation]:
@@ -31,7 +31,11 @@ def _guessed(cell: Evidence) -> EndKind:
 
 def _restarted(cell: Evidence) -> Iterator[Violation]:
     if restarts := cell.facts.counter_restarts:
-        yield Violation(f"its counters fell {counted(restarts, 'time')}")
+        falls = cell.facts.counter_falls_s
+        shown = [f"{before:.1f} to {after:.1f} s" for before, after in falls[:_MOST_FALLS]]
+        when = f", {', '.join(shown)} into the load" if shown else ""
+        later = " and later" if len(falls) > _MOST_FALLS else ""
+        yield Violation(f"its counters fell {counted(restarts, 'time')}{when}{later}")
 
 
 def _model_changed(cell: Evidence) -> Iterator[Violation]:

@@ -181,6 +181,7 @@ def measure(
             None if counts is None else _histograms(source)
             for source, counts in zip(sources, after, strict=True)
         ]
+        after_s = (time.monotonic_ns() - result.t0_monotonic_ns) / 1e9
         telemetry = watcher.stop(result.t0_monotonic_ns)
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
@@ -193,12 +194,12 @@ def measure(
     )
     during = telemetry.between(0, ended_ns - result.t0_monotonic_ns)
     counts = [
-        counted(*ends, during, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
+        counted(*ends, after_s, during, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
         for index, ends in enumerate(zip(before, after, strict=True))
     ]
     shapes = list(map(histogram_increase, shapes_before, shapes_after))
     roles = by_role(engine.roles, [source.base_url for source in sources], counts, shapes)
-    counters, restarts = together(roles) if roles else added(counts)
+    counters, falls = added(counts)
     facts = _facts(
         prepared,
         cell,
@@ -210,13 +211,14 @@ def measure(
         cache=cache.preparation,
         t0_unix_ns=result.t0_unix_ns,
         t0_monotonic_ns=result.t0_monotonic_ns,
-        server_counters=counters,
+        server_counters=together(roles) if roles else counters,
         client=result.client,
         answered_models=_answered_models(result, prepared, workload, engine.facts.get("served_name")),
         workers=workers,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
         roles=roles or UNSET,
-        counter_restarts=restarts,
+        counter_restarts=len(falls),
+        counter_falls_s=falls,
         server_histograms={} if roles else added_histograms(shapes),
         telemetry=watcher.sampled,
         engine_exited=ending.why if ending else None,

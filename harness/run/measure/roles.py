@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from harness.model import HistogramIncrease, RoleFacts
 from harness.model.choices import DECODE, PREFILL
-from harness.sampling.counter_deltas import added, added_histograms
+from harness.sampling.counter_deltas import Counted, added, added_histograms
 
-Counted = tuple[dict[str, float] | None, int]
 # Counted for a prompt, by the engine that reads it. All others are counted by the one that writes the answer.
 _OF_PROMPT = ("prompt_tokens", "cached_prompt_tokens", "host_cached_tokens", "image_queries", "image_hits")
 
@@ -21,29 +20,28 @@ def by_role(
     found = []
     for role in dict.fromkeys(roles):
         places = tuple(number for number, given in enumerate(roles) if given == role)
-        counters, restarts = added([counts[number] for number in places])
+        counters, falls = added([counts[number] for number in places])
         found.append(
             RoleFacts(
                 role=role,
                 places=places,
                 urls=tuple(urls[number] for number in places),
                 counters=counters,
-                restarts=restarts,
+                restarts=len(falls),
                 histograms=added_histograms([shapes[number] for number in places]),
             )
         )
     return tuple(found)
 
 
-def together(roles: Sequence[RoleFacts]) -> Counted:
+def together(roles: Sequence[RoleFacts]) -> dict[str, float] | None:
     """Counters over both roles: of prompts from prefill engines, of answers from decode engines.
 
-    None if one of the roles did not answer. Restarts are those of all engines.
+    None if one of the roles did not answer.
     """
     by_name = {each.role: each.counters for each in roles}
     read, written = by_name.get(PREFILL), by_name.get(DECODE)
-    restarts = sum(each.restarts for each in roles)
     if read is None or written is None:
-        return None, restarts
+        return None
     prompt = {name: read[name] for name in _OF_PROMPT if name in read}
-    return prompt | {name: value for name, value in written.items() if name not in _OF_PROMPT}, restarts
+    return prompt | {name: value for name, value in written.items() if name not in _OF_PROMPT}

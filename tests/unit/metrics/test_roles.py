@@ -48,9 +48,9 @@ def test_a_split_that_is_not_known_says_why(prefill, said):
 
 def test_engines_of_one_role_add_up_and_roles_do_not():
     counts = [
-        ({"prompt_tokens": 100.0, "output_tokens": 4.0}, 0),
-        ({"prompt_tokens": 60.0, "output_tokens": 3.0}, 1),
-        ({"prompt_tokens": 160.0, "output_tokens": 70.0}, 0),
+        ({"prompt_tokens": 100.0, "output_tokens": 4.0}, ()),
+        ({"prompt_tokens": 60.0, "output_tokens": 3.0}, ((1.0, 2.0),)),
+        ({"prompt_tokens": 160.0, "output_tokens": 70.0}, ()),
     ]
     roles = by_role(
         ("prefill", "prefill", "decode"), ("http://a", "http://b", "http://c"), counts, [{}, {}, {}]
@@ -58,8 +58,8 @@ def test_engines_of_one_role_add_up_and_roles_do_not():
     prefill, decode = roles
     assert prefill.counters == {"prompt_tokens": 160.0, "output_tokens": 7.0}
     assert (prefill.places, decode.places, prefill.restarts) == ((0, 1), (2,), 1)
-    assert together(roles) == ({"prompt_tokens": 160.0, "output_tokens": 70.0}, 1)
-    assert together(by_role(("prefill", "decode"), ("a", "b"), [(None, 0), counts[2]], [{}, {}])) == (None, 0)
+    assert together(roles) == {"prompt_tokens": 160.0, "output_tokens": 70.0}
+    assert together(by_role(("prefill", "decode"), ("a", "b"), [(None, ()), counts[2]], [{}, {}])) is None
 
 
 def steady(value):

@@ -6,7 +6,7 @@ import pytest
 from harness.metrics import series
 from harness.metrics.window import Window
 from harness.model import as_json
-from harness.records.series import Samples, Telemetry, restarts, unbroken
+from harness.records.series import Samples, Telemetry, falls, unbroken
 from harness.store import RunFolder
 from tests.factories.recorded import facts, records
 
@@ -40,9 +40,9 @@ def test_a_counter_gives_its_rate_and_a_restart_loses_nothing_seen():
     assert series.rate(sampled((0, 100), (4, 140), (6, 20), (10, 60)), WINDOW) == pytest.approx(10)
     assert unbroken(np.array([5.0, 9.0, 2.0, 4.0])).tolist() == [5, 9, 11, 13]
     rounded = np.array([3103.93, 3104.0, 3104.0 - 4.5e-13, 3104.5])
-    assert restarts(rounded) == 0
+    assert not falls(rounded).any()
     assert unbroken(rounded)[-1] == pytest.approx(3104.5)
-    assert restarts(np.array([5.0, 9.0, 2.0, 4.0, 1.0])) == 2
+    assert falls(np.array([5.0, 9.0, 2.0, 4.0, 1.0])).tolist() == [False, True, False, True]
 
 
 def test_a_source_that_died_early_gives_no_figure():

@@ -231,6 +231,21 @@ def test_an_engine_that_began_anew_is_found_out():
     assert "several engines answer at one metrics URL" in once.hint
 
 
+@pytest.mark.parametrize(
+    ("falls", "measured"),
+    [
+        (((3.14, 9.8),), "its counters fell 1 time, 3.1 to 9.8 s into the load"),
+        (
+            ((1.0, 1.5), (3.0, 3.5), (7.0, 7.5), (9.0, 9.5)),
+            "its counters fell 4 times, 1.0 to 1.5 s, 3.0 to 3.5 s, 7.0 to 7.5 s into the load and later",
+        ),
+    ],
+)
+def test_a_restart_says_when_it_was(falls, measured):
+    given = {"counter_restarts": len(falls), "counter_falls_s": falls}
+    assert found(None, **given)["engine-restarted"].measured == measured
+
+
 def source(**changes):
     return {
         "reads": 5,

@@ -23,36 +23,47 @@ from harness.sampling.sources.visible import AMD, visible
 NAMES = frozenset({"output_tokens"})
 
 
+S = 1_000_000_000
+
+
 def sampled(*values):
-    return Telemetry({"engine.output_tokens": Samples(np.arange(len(values)), np.array(values, float))})
+    """A sample each second, from the first one on."""
+    at_ns = (1 + np.arange(len(values))) * S
+    return Telemetry({"engine.output_tokens": Samples(at_ns, np.array(values, float))})
 
 
 def test_the_ends_decide_and_the_samples_between_them_change_nothing():
     before, after = {"output_tokens": 100.0, "running": 1.0}, {"output_tokens": 160.0, "running": 0.0}
-    assert counted(before, after, sampled(100, 130, 155), NAMES) == ({"output_tokens": 60.0}, 0)
-    assert counted(before, after, Telemetry(), NAMES) == ({"output_tokens": 60.0}, 0)
+    assert counted(before, after, 9.0, sampled(100, 130, 155), NAMES) == ({"output_tokens": 60.0}, ())
+    assert counted(before, after, 9.0, Telemetry(), NAMES) == ({"output_tokens": 60.0}, ())
 
 
 def test_an_engine_that_began_anew_keeps_what_was_seen_of_its_first_life():
     before, after = {"output_tokens": 100.0}, {"output_tokens": 30.0}
-    assert counted(before, after, sampled(100, 140, 10), NAMES) == ({"output_tokens": 70.0}, 1)
+    assert counted(before, after, 9.0, sampled(100, 140, 10), NAMES) == (
+        {"output_tokens": 70.0},
+        ((2.0, 3.0),),
+    )
 
 
 def test_samples_from_outside_the_load_are_no_restart():
     """The engine still works on requests that the client gave up, before the first and after the last one."""
-    at_ns = np.array([-2, -1, 1, 4, 9])
+    at_ns = np.array([-2, -1, 1, 4, 9]) * S
     telemetry = Telemetry({"engine.output_tokens": Samples(at_ns, np.array([900.0, 950, 1000, 1200, 1310]))})
     before, after = {"output_tokens": 1000.0}, {"output_tokens": 1300.0}
-    assert counted(before, after, telemetry.between(0, 5), NAMES) == ({"output_tokens": 300.0}, 0)
+    assert counted(before, after, 9.0, telemetry.between(0, 5 * S), NAMES) == ({"output_tokens": 300.0}, ())
     restarted = Telemetry({"engine.output_tokens": Samples(at_ns, np.array([900.0, 950, 1200, 40, 310]))})
     after = {"output_tokens": 300.0}
-    assert counted(before, after, restarted.between(0, 5), NAMES) == ({"output_tokens": 500.0}, 1)
+    assert counted(before, after, 9.0, restarted.between(0, 5 * S), NAMES) == (
+        {"output_tokens": 500.0},
+        ((1.0, 4.0),),
+    )
 
 
 def test_no_answer_at_one_end_is_no_count():
-    assert counted(None, {"output_tokens": 1.0}, sampled(), NAMES) == (None, 0)
-    assert counted({"output_tokens": 1.0}, None, sampled(), NAMES) == (None, 0)
-    assert counted({}, {"output_tokens": 1.0}, sampled(), NAMES) == ({}, 0)
+    assert counted(None, {"output_tokens": 1.0}, 9.0, sampled(), NAMES) == (None, ())
+    assert counted({"output_tokens": 1.0}, None, 9.0, sampled(), NAMES) == (None, ())
+    assert counted({}, {"output_tokens": 1.0}, 9.0, sampled(), NAMES) == ({}, ())
 
 
 def test_a_counter_that_an_engine_shows_once_it_has_counted_began_at_0():
@@ -61,9 +72,9 @@ def test_a_counter_that_an_engine_shows_once_it_has_counted_began_at_0():
     before = {"output_tokens": 100.0}
     after = {"output_tokens": 160.0, "cached_prompt_tokens": 40.0}
     telemetry = Telemetry({"engine.cached_prompt_tokens": Samples(np.arange(2), np.array([10.0, 25.0]))})
-    assert counted(before, after, telemetry, names) == (
+    assert counted(before, after, 9.0, telemetry, names) == (
         {"output_tokens": 60.0, "cached_prompt_tokens": 40.0},
-        0,
+        (),
     )
 
 
@@ -71,23 +82,36 @@ def test_tokens_that_every_request_has_did_not_begin_at_0_where_they_were_not_re
     """An engine that counts cached tokens apart has no whole prompts before the first of them."""
     names = NAMES | {"prompt_tokens"}
     after = {"output_tokens": 180.0, "prompt_tokens": 8200.0}
-    assert counted({"output_tokens": 100.0}, after, sampled(), names) == ({"output_tokens": 80.0}, 0)
+    assert counted({"output_tokens": 100.0}, after, 9.0, sampled(), names) == ({"output_tokens": 80.0}, ())
 
 
 def test_each_of_several_engines_counts_for_itself():
     """In their sum the restart of one would look like the other's work done again."""
     telemetry = Telemetry(
         {
-            f"engine.{place}.output_tokens": Samples(np.arange(2), np.array(values, float))
+            f"engine.{place}.output_tokens": Samples(np.array([1, 2]) * S, np.array(values, float))
             for place, values in enumerate([(500, 520), (500, 10)])
         }
     )
     ends = [({"output_tokens": 500.0}, {"output_tokens": count}) for count in (530.0, 20.0)]
-    parts = [counted(*one, telemetry, NAMES, prefix=f"engine.{place}") for place, one in enumerate(ends)]
-    assert added(parts) == ({"output_tokens": 50.0}, 1)
-    assert added([*parts, (None, 0)]) == (None, 1)
-    assert added([*parts, ({}, 0)]) == ({}, 1), "a part of the whole is not the whole"
-    assert added([(None, 0)]) == (None, 0)
+    parts = [counted(*one, 9.0, telemetry, NAMES, prefix=f"engine.{place}") for place, one in enumerate(ends)]
+    assert added(parts) == ({"output_tokens": 50.0}, ((1.0, 2.0),))
+    assert added([*parts, (None, ())]) == (None, ((1.0, 2.0),))
+    assert added([*parts, ({}, ())]) == ({}, ((1.0, 2.0),)), "a part of the whole is not the whole"
+    assert added([(None, ())]) == (None, ())
+
+
+def test_when_a_counter_fell_is_between_the_reads_around_it():
+    """Of several counters, the one that fell most often says it."""
+    samples = {"engine.output_tokens": Samples(np.array([2, 4]) * S, np.array([50.0, 5.0]))}
+    names = NAMES | {"prompt_tokens"}
+    before, after = (
+        {"output_tokens": 90.0, "prompt_tokens": 9.0},
+        {"output_tokens": 2.0, "prompt_tokens": 9.0},
+    )
+    assert counted(before, after, 7.5, Telemetry(samples), names)[1] == ((0.0, 2.0), (2.0, 4.0), (4.0, 7.5))
+    parts = [(None, ((3.0, 4.0),)), (None, ((1.0, 2.0), (5.0, 6.0)))]
+    assert added(parts)[1] == ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0))
 
 
 def test_histograms_of_several_engines_add_up_where_their_bounds_are_the_same():
