@@ -146,7 +146,8 @@ class Connection:
         """Records what the kernel counted on this connection since the request was sent."""
         now = read_tcp_info(self.sock)
         if self.before is not None and now is not None:
-            exchange.retransmits = max(exchange.retransmits, 0) + now.retransmits - self.before.retransmits
+            resent = now.retransmits - self.before.retransmits  # below 0: the peer said so after the answer
+            exchange.retransmits = max(exchange.retransmits, 0) + max(resent, 0)
             exchange.out_of_order = (
                 max(exchange.out_of_order, 0) + now.out_of_order - self.before.out_of_order
             )

@@ -79,7 +79,7 @@ REQUEST_DTYPE = np.dtype(
         ("output_chars", "<i4"),
         ("text_events", "<i4"),
         ("first_tokens", "<i4"),  # tokens that the server had counted by the first text event
-        ("retransmits", "<i4"),  # TCP segments of the request sent again (TCP_INFO)
+        ("retransmits", "<i4"),  # TCP segments of the request that were lost and sent again (TCP_INFO)
         ("out_of_order", "<i4"),  # TCP segments of the answer that arrived out of order: one was lost before
         ("wire_bytes", "<i8"),
         ("replica", "<i2"),  # position of the URL it went to among the cell's; UNKNOWN where never sent
