@@ -4,11 +4,11 @@ Numbers of an INVALID cell describe the load generator, not the server, and neve
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.model import VERDICTS, Capacity, CellResult, LoadPoint, Price, Reason, Summary
+from harness.model import PERCENTILES, VERDICTS, Capacity, CellResult, LoadPoint, Price, Reason, Summary
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted
 from harness.report.wording import listing
@@ -129,6 +129,13 @@ def _carried(capacity: Capacity, load_groups: Sequence[Group]) -> LoadPoint | No
     points = (group.point for group in load_groups if any(row.label == capacity.label for row in group.rows))
     kept = [point for point in points if point.kind == capacity.kind and point.value <= capacity.value]
     return max(kept, key=lambda point: point.value, default=None)
+
+
+def limits_ms(rows: Iterable[Row]) -> dict[str, float]:
+    """The limits of the scenario, by the path of the percentile that each is of."""
+    slos = (cell.slo for row in rows for cell in row.usable)
+    limits = next((slo.limits for slo in slos if slo is not None), ())
+    return {f"{limit.metric}.{limit.share}": limit.limit_ms for limit in limits if limit.share in PERCENTILES}
 
 
 def labels(summary: Summary) -> list[str]:

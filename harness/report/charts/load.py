@@ -13,7 +13,7 @@ from harness.model.numbers import as_given, number
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
-from harness.report.view import Group, Row, point_words
+from harness.report.view import Group, Row, limits_ms, point_words
 from harness.report.wording import plain, short_names
 from harness.verdicts import knee
 
@@ -43,9 +43,11 @@ def against_load(
 ) -> Iterator[Chart]:
     """Charts against the load; those against working sets leave out the control, which has none."""
     drawn = [group for group in groups if group.point.kind != "working-set" or group.point.value]
-    for shown in DRAWN:
+    limits = limits_ms(row for group in groups for row in group.rows)
+    beyond = [measure(path) for path in limits if measure(path) not in DRAWN]
+    for shown in (*beyond, *DRAWN):
         for kind, same_kind in groupby(drawn, key=lambda group: group.point.kind):
-            for chart in _chart(shown, kind, list(same_kind), values, order):
+            for chart in _chart(shown, kind, list(same_kind), values, order, limits.get(shown.path)):
                 found = [mark for mark in knees if mark.value] if shown.path == HITS else []
                 yield _with_knees(chart, found, order) if kind == "working-set" else chart
 
@@ -74,8 +76,14 @@ def series(groups: Sequence[Group], values: Values, shown: Measure) -> Series:
 
 
 def _chart(
-    shown: Measure, kind: str, groups: Sequence[Group], values: Values, order: Sequence[str]
+    shown: Measure,
+    kind: str,
+    groups: Sequence[Group],
+    values: Values,
+    order: Sequence[str],
+    limit_ms: float | None,
 ) -> Iterator[Chart]:
+    """`limit_ms`: of the scenario, for this figure; a line of its own where there are several loads."""
     points, charts = series(groups, values, shown), shown.metric.charts
     if not points or charts is None:
         return
@@ -85,6 +93,9 @@ def _chart(
     where = point_words(groups[0].point) if single else f"against {KINDS[kind].axis}"
     drawn = _rows(points, ideal, shown, order) if single else _lines(points, ideal, shown, groups, order)
     x, y, lines = drawn
+    if limit_ms is not None and not single:
+        y = _values_axis(shown, points, also=limit_ms)
+        lines.append(Line("limit", None, (Point(x.low, limit_ms), Point(x.high, limit_ms)), "ideal"))
     statistic = "" if shown.statistic in ("", "p50") else f"-{shown.statistic}"
     yield Chart(
         name=f"{charts.stem}{statistic}-load-{kind}",
@@ -98,7 +109,7 @@ def _chart(
         reading="y" if single else "x",
         sideways=single,
         drawn=kinds_words(value for by_load in points.values() for value in by_load.values()),
-        paper=shown.statistic in charts.papers,
+        paper=shown.statistic in charts.papers or limit_ms is not None,
     )
 
 
@@ -149,13 +160,13 @@ def _rows(
     return _values_axis(shown, points, title), rows([*short_names(ranked, 30).values()]), lines
 
 
-def _values_axis(shown: Measure, points: Series, title: str | None = None) -> Axis:
+def _values_axis(shown: Measure, points: Series, title: str | None = None, also: float | None = None) -> Axis:
+    """`also`: a value that is on the axis whichever backends are shown."""
     title = title or shown.title
     if shown.metric.family == "share":
         return linear(title, 0, 100)
-    return fitted(
-        title, (end for by_load in points.values() for value in by_load.values() for end in value.ends)
-    )
+    ends = [end for by_load in points.values() for value in by_load.values() for end in value.ends]
+    return fitted(title, ends if also is None else [*ends, also])
 
 
 def _description(points: Iterable[tuple[str, ByLoad]], shown: Measure) -> str:

@@ -1,6 +1,6 @@
 """Capacities and the verdicts on them as sentences. Knows no output format."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -15,23 +15,29 @@ MOST_PAIRS = 5  # verdicts that are spelled out; summary.json has all
 
 def capacity_lines(summary: Summary) -> Iterator[str]:
     """The answer of each search for the highest load within the limits, then which backend carries more."""
+    for each in capacities(summary):
+        yield from filter(None, each)
+    yield from carries_more(summary)
+
+
+def capacities(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Each answer with its interval, and what it means for people; "" where nothing follows."""
     for result in summary.capacity or ():
-        yield plain(f"capacity {capacity.words(result)}")
         mine = [cell for cell in summary.cells if cell.label == result.label]
         limits = next((cell.slo.limits for cell in mine if cell.slo is not None), ())
-        if sentence := capacity.sentence(result, limits, next((c for c in mine if c.cost), mine[0])):
-            yield plain(sentence)
-    yield from map(plain, _verdicts(summary.capacity_pairs))
+        priced = next((cell for cell in mine if cell.cost), mine[0])
+        meaning = capacity.sentence(result, limits, priced)
+        yield plain(f"capacity {capacity.words(result)}"), plain(meaning or "")
 
 
-def _verdicts(pairs: Sequence[CapacityPair]) -> Iterator[str]:
+def carries_more(summary: Summary) -> Iterator[str]:
     """Yields every pair, or where one backend carries more than any other, its pairs alone."""
-    forward = [_reversed(pair) if pair.verdict == "fewer" else pair for pair in pairs]
+    forward = [_reversed(pair) if pair.verdict == "fewer" else pair for pair in summary.capacity_pairs]
     ahead = [pair.a for pair in forward if pair.verdict == "more"]
     best = max(ahead, key=ahead.count, default=None)
     shown = [pair for pair in forward if best is None or best in (pair.a, pair.b)]
     for pair in shown[:MOST_PAIRS]:
-        yield verdict_words(pair, pair.a, pair.b)
+        yield plain(verdict_words(pair, pair.a, pair.b))
     if len(shown) > MOST_PAIRS:
         yield f"{counted(len(shown) - MOST_PAIRS, 'more pair')} in summary.json"
 

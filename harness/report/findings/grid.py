@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from msgspec.structs import replace
+
 from harness.metrics.distribution import NEVER
-from harness.model import METRICS, WITHOUT_TEXT, Metric
+from harness.model import METRICS, PERCENTILES, WITHOUT_TEXT, Metric
+from harness.model.metric import Column as Wanted
 from harness.model.metric import Presence
 from harness.model.numbers import percent_apart
-from harness.report.view import Row, Spread
+from harness.report.view import Row, Spread, limits_ms
 from harness.report.wording import NOT_KNOWN
 
 GAP = 2  # characters between two columns of text
@@ -47,7 +50,20 @@ def shown(rows: Sequence[Row]) -> list[Column]:
     """The columns for these rows. An optional one needs a value somewhere; those that vectors and scores
     cannot have are left out."""
     whole = bool(rows) and all(cell.conditions.api in WITHOUT_TEXT for row in rows for cell in row.cells)
-    return [column for column in COLUMNS if _has_place(column, rows, whole=whole)]
+    return [column for column in columns(rows) if _has_place(column, rows, whole=whole)]
+
+
+def columns(rows: Sequence[Row]) -> list[Column]:
+    """All that a table may have, with the percentiles that the scenario limits."""
+    found = list(COLUMNS)
+    for path in limits_ms(rows):
+        name, _, statistic = path.partition(".")
+        if METRICS[name].columns and all(column.path != path for column in found):
+            metric = replace(METRICS[name], columns=(Wanted(statistic=statistic),))
+            lower = {f"{name}.{below}" for below in PERCENTILES[: PERCENTILES.index(statistic)]}
+            place = max((index for index, column in enumerate(found, 1) if column.path in lower), default=0)
+            found[place:place] = _columns(metric)
+    return found
 
 
 def _has_place(column: Column, rows: Sequence[Row], *, whole: bool) -> bool:
@@ -69,8 +85,8 @@ def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[
 
     `first`: paths that are kept before all others. Validity is always there, and errors if there are any.
     """
-    columns = shown(rows)
-    ranks = {path: rank for rank, path in enumerate(dict.fromkeys((*first, *KEPT)))}
+    drawn = shown(rows)
+    ranks = {path: rank for rank, path in enumerate(dict.fromkeys((*limits_ms(rows), *first, *KEPT)))}
 
     def rank(column: Column) -> float:
         if column.title == "validity" or (column.title == "errors" and any(_faults(row) for row in rows)):
@@ -80,13 +96,13 @@ def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[
         return ranks.get(column.path, len(ranks))
 
     kept: set[int] = set()
-    for column in sorted(columns, key=rank):
+    for column in sorted(drawn, key=rank):
         size = width(column, rows)
         if rank(column) < 0 or size <= room:
             kept.add(id(column))
             room -= size
-    return [candidate for candidate in columns if id(candidate) in kept], [
-        candidate for candidate in columns if id(candidate) not in kept
+    return [candidate for candidate in drawn if id(candidate) in kept], [
+        candidate for candidate in drawn if id(candidate) not in kept
     ]
 
 

@@ -8,7 +8,7 @@ from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
 from harness.model import CellResult, Doubt, IssueCode, LoadPoint, Reason, Requests, Summary, UnsetType
 from harness.model.numbers import as_given, counted, percent, short
 from harness.report.findings.classes import class_lines
-from harness.report.findings.grid import COLUMNS, Column, known, never
+from harness.report.findings.grid import Column, columns, known, never
 from harness.report.findings.next_steps import advice
 from harness.report.findings.stopping import one_start
 from harness.report.findings.verdict_words import tested
@@ -327,7 +327,7 @@ def _pooled(load_groups: list[Group]) -> Iterator[Note]:
     rows = [row for group in load_groups for row in group.rows]
     titles = [
         column.title
-        for column in COLUMNS
+        for column in columns(rows)
         if any(column.path in row.pooled and not row.spread(column.path) for row in rows)
     ]
     if titles:
@@ -341,7 +341,7 @@ def _unknown(load_groups: list[Group]) -> Iterator[Note]:
     everywhere = [(group, row) for group in load_groups for row in group.rows]
     asked = [
         column
-        for column in COLUMNS
+        for column in columns([row for _, row in everywhere])
         if column.path
         and (column.presence not in optional or any(never(column, row) for _, row in everywhere))
     ]
@@ -353,8 +353,8 @@ def _unknown(load_groups: list[Group]) -> Iterator[Note]:
                 by_reason.setdefault(plain(row.why_unknown(column.path)), []).append((group, row))
         for reason, places in by_reason.items():
             missing.setdefault((reason, _places(places, everywhere)), []).append(column)
-    for (reason, where), columns in missing.items():
-        names = "every figure" if columns == asked else listing([column.title for column in columns])
+    for (reason, where), lacking in missing.items():
+        names = "every figure" if lacking == asked else listing([column.title for column in lacking])
         yield Note("note", f"n/a, {names}{where}: {reason}")
 
 

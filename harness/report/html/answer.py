@@ -9,7 +9,7 @@ from harness.model.numbers import counted
 from harness.report.findings import notes
 from harness.report.findings.accuracy_words import accuracy_lines
 from harness.report.findings.backend_words import caveats
-from harness.report.findings.capacity_words import capacity_lines
+from harness.report.findings.capacity_words import capacities, carries_more
 from harness.report.findings.conclusion import doubts, order, orders
 from harness.report.findings.sentences import (
     BEYOND,
@@ -27,7 +27,7 @@ from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, hint, items, join, section, table, tag
 from harness.report.html.trust import wrong
-from harness.report.view import Group, groups, leading, point_words
+from harness.report.view import Group, groups, leading, limits_ms, point_words
 from harness.report.wording import capital, listing
 
 MOST_DOUBTS = 3  # in a line
@@ -53,7 +53,12 @@ def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
         yield tag("p", "No cell of this run was finished: there is nothing to compare.")
         return
     course = under_load(summary) if len(source.labels) == 1 else ()
-    for line in chain(capacity_lines(summary), knee_lines(summary), accuracy_lines(summary), course):
+    for line in carries_more(summary):
+        yield tag("p", tag("strong", line))
+    for found, meaning in capacities(summary):
+        yield tag("p", tag("strong", meaning or found))
+        yield from [tag("p", f"{capital(found)}.", class_="muted small")] if meaning else []
+    for line in chain(knee_lines(summary), accuracy_lines(summary), course):
         yield tag("p", tag("strong", line))
     yield from (tag("p", line, class_="doubt small") for line in caveats(summary))
     shown = leading(summary, load_groups)
@@ -126,11 +131,17 @@ def _load_in_doubt(group: Group, rankings: Iterable[Order]) -> Html:
 
 
 def _chart(source: Source) -> Iterator[Html]:
-    """Throughput against the latency that decides; with a single point, that latency against the load."""
-    wanted = measure(source.summary.verdict_rules.primary).name
-    for family in ("trade-off", "load"):
+    """Of a capacity search the limited latency against the load. Else throughput against the latency that
+    decides; with a single point, that latency against the load."""
+    summary = source.summary
+    usual = [measure(summary.verdict_rules.primary).name, "TTFT p50"]
+    wanted = [("trade-off", usual), ("load", usual)]
+    if summary.capacity:
+        limits = limits_ms(row for group in groups(summary) for row in group.rows)
+        wanted.insert(0, ("load", [measure(path).name for path in limits]))
+    for family, options in wanted:
         drawn = [chart for chart in source.charts if chart.family == family]
-        chart = next((candidate for candidate in drawn if candidate.option in (wanted, "TTFT p50")), None)
+        chart = next((candidate for candidate in drawn if candidate.option in options), None)
         if chart:
             yield figures.figure(chart, files=False)
             return

@@ -81,6 +81,8 @@ def figure(chart: Chart, *, files: bool = True) -> Html:
     notes: list[str] = [f"Drawn: {chart.drawn}. "] if chart.drawn else []
     if any(line.label == line.role == "ideal" for line in chart.lines):
         notes.append("Dotted: the ideal. ")
+    if any(line.label == "limit" and line.role == "ideal" for line in chart.lines):
+        notes.append("Dotted: the limit. ")
     return tag(
         "figure",
         tag("figcaption", tag("b", chart.title)),

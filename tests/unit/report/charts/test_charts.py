@@ -355,3 +355,24 @@ def test_names_are_made_short_once_for_all_points_of_a_chart(monkeypatch):
     )
     names = made(*(cell(f"b{number}", ONE) for number in range(9)))
     assert 1 <= len(asked) <= sum(name.startswith("pareto") for name in names)
+
+
+LIMITED = {"attainment": 1.0, "limits": [{"metric": "ttft_ms", "share": "p95", "limit_ms": 100.0}]}
+
+
+def test_a_percentile_that_the_scenario_limits_is_drawn_with_its_limit():
+    """Of the percentiles that charts have by themselves none is a p95, the usual one of a limit."""
+
+    def at(load, p95):
+        return cell(load=load, ttft_ms={"p50": 10.0, "p90": 20.0, "p95": p95}, slo=LIMITED)
+
+    chart = made(at(ONE, 40.0), at(FOUR, 90.0))["ttft-p95-load-concurrency"]
+    assert [(point.x, point.y) for point in main(chart)["llamacpp"].points] == [(1.0, 40.0), (4.0, 90.0)]
+    (limit,) = (line for line in chart.lines if line.label == "limit")
+    assert [(point.x, point.y) for point in limit.points] == [(chart.x.low, 100.0), (chart.x.high, 100.0)]
+    assert chart.y.high > 100.0
+    assert chart.paper
+    assert "Dotted: the limit." in figure(chart)
+    assert "ttft-p95-load-concurrency" not in made(cell(load=ONE), cell(load=FOUR))
+    median = made(at(ONE, 40.0), at(FOUR, 90.0))["ttft-load-concurrency"]
+    assert [line.label for line in median.lines] == ["llamacpp"]

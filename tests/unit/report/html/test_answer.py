@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from harness.report.charts import charts
 from harness.report.findings.sentences import ADAPTERS, HITS, IMAGES, claims
 from harness.report.findings.verdict_words import knee_lines
 from harness.report.html.answer import answer
@@ -100,3 +101,29 @@ def test_no_bar_is_drawn_for_less_than_nothing(values, widths):
     cells = [cell(label, image_ms=value) for label, value in zip("ab", values, strict=True)]
     page = page_of(summary(*cells, **compare(cells, Rules("image_ms", ("image_ms",)))._asdict()))
     assert re.findall(r"width: ([^%]+)%", page) == widths
+
+
+def test_a_search_shows_the_latency_that_has_the_limit_and_begins_with_what_was_decided():
+    """Its first picture was throughput against TTFT p50, of which the limit says nothing."""
+    limits = [{"metric": "ttft_ms", "share": "p95", "limit_ms": 100.0}]
+    cells = [
+        cell(label, load={"kind": "concurrency", "value": users}, ttft_ms={"p50": 9.0, "p95": p95},
+             slo={"attainment": 1.0, "limits": limits})
+        for label in "ab" for users, p95 in ((4, 50.0), (8, 90.0))
+    ]  # fmt: skip
+    answers = [
+        {"label": label, "kind": "concurrency", "value": value, "interval": [value, value, value + 1],
+         "kept_by_search": [value], "searches": 3, "highest": 64}
+        for label, value in (("a", 8), ("b", 4))
+    ]  # fmt: skip
+    pair = {"a": "a", "b": "b", "verdict": "more", "ratio": [1.6, 2.0, 2.25]}
+    found = summary(*cells, capacity=answers, capacity_pairs=[pair])
+    page = answer(Source(found, None, {}, list(charts(found, {})), (), {}, {}, ()))
+    assert re.search(r"<figcaption><b>(.*?)</b>", page)[1] == (
+        "Time to first token p95 against concurrency (closed loop)"
+    )
+    strong = re.findall(r"<p><strong>(.*?)</strong></p>", page)
+    assert strong[0] == "a carries more than b: 2 times the load (1.6 to 2.25)"
+    assert strong[1].startswith("Within TTFT p95 ≤ 100 ms, a serves 8 users at once")
+    assert "64 of them, divided evenly, take 16 such servers" in strong[2]
+    assert '<p class="muted small">Capacity a: 8 in flight keep the limits' in page

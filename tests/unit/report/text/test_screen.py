@@ -373,3 +373,18 @@ def test_the_name_of_a_run_from_elsewhere_is_no_command_of_its_own(state):
     assert steps
     assert all(shlex.quote("$(id)") in step for step in steps)
     assert "'results/$(id)'" in list(next_lines(made, 200, "results/$(id)"))[-1]
+
+
+def test_a_percentile_that_the_scenario_limits_has_a_column_and_keeps_it_in_a_narrow_table():
+    """A run was asked for TTFT p95, and its tables had p50, p90 and p99."""
+    limits = [{"metric": "ttft_ms", "share": "p95", "limit_ms": 1000.0}]
+    latency = {"p50": 678.0, "p90": 799.0, "p95": 882.0, "p99": 990.0}
+    found = summary(cell(ttft_ms=latency, slo={"attainment": 0.976, "limits": limits}))
+    table = [line.split() for line in lines(found, 60)[5:9]]
+    assert table[1][:4] == ["p50", "p95", "p50", "p50"]
+    assert table[3][:5] == ["4", "users", "678", "882", "20.0"]
+    assert lines(found, 140)[5].split()[:4] == ["p50", "p90", "p95", "p99"]
+    assert re.search(r"TTFT p90[^|]*\| TTFT p95[^|]*\| TTFT p99", markdown(found))
+    unknown = summary(cell(ttft_ms={**latency, "p95": None}, slo={"attainment": 0.976, "limits": limits},
+                           null_reasons={"ttft_ms.p95": "32 samples; p95 needs 59"}))  # fmt: skip
+    assert "n/a, TTFT p95: 32 samples; p95 needs 59" in markdown(unknown)
