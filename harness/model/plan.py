@@ -51,6 +51,13 @@ class PlannedBackend(Record, frozen=True, kw_only=True):
     launch: Annotated[PlannedLaunch, doc("How the backend would be started or reached.")]
     track: Annotated[str | None, doc("Weights: file format and quantisation; null: the server's own.")]
     known: Annotated[tuple[str, ...], doc("Facts known of the backend whatever is measured, one line each.")]
+    flags: Annotated[
+        tuple[str, ...],
+        doc("Flags that the engine would get, after those that name its weights; empty: a running server."),
+    ]
+    variables: Annotated[
+        dict[str, str], doc("Variables that its definition sets; the machine's own are left out.")
+    ]
 
 
 class PlannedCell(Record, frozen=True, kw_only=True):

@@ -5,19 +5,32 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from harness.apis import API_NAMES, APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.backend import PLACEHOLDERS, PROVIDED, Backend, BackendRef, Process, Range, Value, Variant
+from harness.spec.backend import (
+    PLACEHOLDERS,
+    PROVIDED,
+    Backend,
+    BackendRef,
+    Images,
+    Process,
+    Range,
+    Value,
+    Variant,
+)
 from harness.spec.dialect import Dialect, Lora, check_dialect, with_api
+from harness.spec.own_variants import check_names, with_variant
 from harness.spec.server_urls import server_urls
 from harness.spec.strict import as_written, build, nearest
 from harness.spec.template import placeholders
 from harness.spec.tuned import VARIANT, load_tuned, tuned_path
 from harness.spec.versions import at_version, pinned
 
+P = TypeVar("P", bound=Process)
 _BEFORE_URL = re.compile("(?<!=)=(?!=)")  # NAME==VERSION has no URL yet
 _ADDRESS = re.compile(r"://|:\d+(/|$)|^localhost$")
 _NAMES = ("served_name", "model", "listed")
@@ -174,7 +187,12 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
     if variant not in definition.variants:
         raise SpecError(
             f"backend '{definition.name}' has no variant '{variant}'",
-            hint=nearest(variant, definition.variants),
+            hint="; ".join(
+                filter(
+                    None,
+                    [nearest(variant, definition.variants), f"bench run --variant {variant}=… declares it"],
+                )
+            ),
         )
     change = definition.variants[variant]
 
@@ -184,9 +202,11 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
             start, args=tuple(arg for arg in start.args if arg not in change.remove_args)
         )
 
-    process, engine = kept(definition.process), kept(definition.engine)
-    if process is not None and change.program:
-        process = replace(process, program=change.program, install=None)
+    engine, compose, images = kept(definition.engine), kept(definition.compose), definition.image
+    process, process_cuda = kept(definition.process), kept(definition.process_cuda)
+    if change.program:
+        process, process_cuda = (_programmed(start, change.program) for start in (process, process_cuda))
+        compose, images = None, Images()  # a container has its own program
     values = {**engine.values, **change.values}
     if not change.lora:
         values = {name: value for name, value in values.items() if not name.startswith("lora_")}
@@ -202,12 +222,19 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
             engine, args=engine.args + change.args, values=values, env={**engine.env, **change.env}
         ),
         process=process,
-        process_cuda=kept(definition.process_cuda),
-        compose=kept(definition.compose),
+        process_cuda=process_cuda,
+        compose=compose,
+        image=images,
         dialect=_varied(definition.dialect, change),
         prefix_cache=cache,
         lora=definition.lora if change.lora else Lora(),
     )
+
+
+def _programmed(start: P | None, program: tuple[str, ...]) -> P | None:
+    """Another program, which needs the environment of this one only where it names a part of it."""
+    uses = {"bin", "python"}.intersection(placeholders(program))
+    return start and replace(start, program=program, install=start.install if uses else None)
 
 
 def _varied(dialect: Dialect, change: Variant) -> Dialect:
@@ -242,15 +269,23 @@ def check_engine_values(given: Collection[str], chosen: Iterable[Backend], where
             raise SpecError(f"no backend has an engine value '{key}'", where=where, hint=nearest(key, known))
 
 
-def parse_backend_list(text: str, apis: Sequence[ApiName] = ()) -> list[BackendRef]:
+def parse_backend_list(
+    text: str, apis: Sequence[ApiName] = (), own: Mapping[str, str] = MappingProxyType({})
+) -> list[BackendRef]:
     """Parses `NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`, before which `ALIAS=` may stand if there is a
     URL. Raises SpecError for an entry given twice.
 
     An entry without an API becomes one backend for each of `apis`, or has the first API of its definition.
+    `own`: variants of the command line, by name.
     """
-    refs = [ref for entry in text.split(",") if entry.strip() for ref in _parse_entry(entry.strip(), apis)]
+    check_names(own)
+    entries = filter(None, map(str.strip, text.split(",")))
+    refs = [ref for entry in entries for ref in _parse_entry(entry, apis, own)]
     if not refs:
         raise SpecError("no backend given")
+    if unused := own.keys() - {ref.variant for ref in refs}:
+        name = min(unused)
+        raise SpecError("no backend has it", where=f"--variant {name}", hint=f"--backends NAME@{name}")
     seen = [(ref.label, None if ref.alias else ref.url) for ref in refs]
     for entry in seen:
         if seen.count(entry) > 1:
@@ -273,12 +308,12 @@ def in_api(ref: BackendRef, api: ApiName) -> BackendRef:
     return replace(ref, definition=replace(definition, dialect=dialect, lora=lora), api=api)
 
 
-def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
+def _parse_entry(entry: str, apis: Sequence[ApiName], own_variants: Mapping[str, str]) -> list[BackendRef]:
     alias, entry = _split_alias(entry)
     named, *url = _BEFORE_URL.split(entry, maxsplit=1)
     stem, _, last = named.rpartition("@")
     own = next((name for name in API_NAMES if stem and name == last), None)
-    ref = replace(_parse_ref("=".join([stem if own else named, *url])), alias=alias)
+    ref = replace(_parse_ref("=".join([stem if own else named, *url]), own_variants), alias=alias)
     if alias and alias != ref.definition.name and alias in files.names("backends"):
         raise SpecError(
             "is the name of another engine",
@@ -298,7 +333,7 @@ def _split_alias(entry: str) -> tuple[str, str]:
     return alias, "=".join(rest)
 
 
-def _parse_ref(entry: str) -> BackendRef:
+def _parse_ref(entry: str, own: Mapping[str, str]) -> BackendRef:
     label, *rest = _BEFORE_URL.split(entry, maxsplit=1)
     if _ADDRESS.search(label):  # and not shown: a password may stand in it
         raise SpecError(
@@ -321,6 +356,11 @@ def _parse_ref(entry: str) -> BackendRef:
         if url and name and not name.endswith(".toml") and name not in files.names("backends"):
             error.hint = f"{name}=openai=URL gives any server a name of your own; {error.hint}"
         raise
+    if variant in own:
+        if url:
+            raise SpecError("a running server keeps the settings that it was started with", where=where)
+        definition = with_variant(definition, variant, own[variant])
+        _check_placeholders(apply_variant(definition, variant), f"--variant {variant}")
     if variant == VARIANT or variant.endswith(".toml"):
         path = Path(variant) if variant != VARIANT else tuned_path(definition.name)
         return replace(tuned_ref(definition, path), url=url, version=version or None)

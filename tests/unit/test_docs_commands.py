@@ -24,7 +24,7 @@ _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.DOTALL | 
 _COMMAND = re.compile(r"^\s*(?:\$ )?(?:\w+=\S+ )*(?:\S*/)?bench(?= )")
 EARLIER = "20261120T070251Z-shared-prefix-a8d2cb"  # a published run that a page replays
 _OPEN = re.compile(r"\$|@tuned| NAME | --help\b")
-_AFTER = ("|", ">", "&&", ";", "&")  # the rest is another command's
+_AFTER = ("|", ">", "&&", "||", ";", "&")  # the rest is another command's
 
 
 parser_of, scenario_of = functools.cache(command_parser), functools.cache(load_scenario)
@@ -86,7 +86,7 @@ def test_a_command_of_the_docs_is_taken(words):
         if command == "run" and arguments.scenario not in (None, "NAME"):
             scenario_of(arguments.scenario)
         if command == "run" and arguments.backends and "@tuned" not in arguments.backends:  # of `bench tune`
-            parse_backend_list(arguments.backends)
+            parse_backend_list(arguments.backends, own=arguments.variants)
     except SystemExit:  # --help
         return
     except BenchError as error:

@@ -149,6 +149,7 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
     options.add_gpus(engines)
     options.add_gpu_wait(engines)
     options.add_engine_set(engines)
+    options.add_variants(engines)
     engines.add_argument(
         "--simulate-fault",
         dest="simulate_faults",

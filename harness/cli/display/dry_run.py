@@ -1,5 +1,6 @@
 """`bench run --dry-run`: the expanded plan, and how long it took the last time it was run here."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -12,6 +13,7 @@ from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, lacks, to_build
 from harness.engines.known import known
 from harness.engines.provide.install import size_words
+from harness.engines.start.command import configured, facts_ahead
 from harness.errors import SpecError
 from harness.model import (
     BackendEntry,
@@ -36,7 +38,7 @@ from harness.run.measure.agreement_answers import (
     questions_of,
 )
 from harness.run.search import usually_at_most
-from harness.run.setup.prepare import Prepared
+from harness.run.setup.prepare import BackendPlan, Prepared
 from harness.run.setup.prompt_source import source_warnings
 from harness.run.setup.sending import sending_s
 from harness.spec import files
@@ -66,6 +68,7 @@ class Description:
     def document(self) -> DryRun:
         prepared = self.prepared
         questions, longest_questions_s = _questions(prepared)
+        set_for = {backend.label: _set_for(backend) for backend in prepared.backends}
         return DryRun(
             scenario=from_json(asdict(prepared.scenario), ScenarioTables),
             scenario_sha256=files.fingerprint(prepared.scenario),
@@ -75,6 +78,8 @@ class Description:
                     launch=PlannedLaunch(**asdict(backend.launch)),
                     track=backend.track,
                     known=tuple(known(backend.ref.definition, launch=backend.launch)),
+                    flags=tuple(set_for[backend.label][0]),
+                    variables=set_for[backend.label][1],
                 )
                 for backend in prepared.backends
             },
@@ -112,6 +117,11 @@ class Description:
                 weights += f" of {repo} (model hub)"
             yield f"  {backend.label}: {launch.mode}{why}{weights}"
             if verbose:
+                flags, variables = _set_for(backend)
+                process = backend.ref.definition.process if launch.mode == "process" else None
+                parts = {"program": process.program if process else (), "flags": flags}
+                parts["variables"] = [f"{name}={value}" for name, value in variables.items()]
+                yield from (f"    {part}: {shlex.join(words)}" for part, words in parts.items() if words)
                 yield from (
                     f"    known of it: {line}" for line in known(backend.ref.definition, launch=launch)
                 )
@@ -193,6 +203,13 @@ class Description:
             return f"no engine start{pauses}"
         took = "" if self.starts_s is None else f", about {duration(self.starts_s)} with pauses"
         return f"{most}{counted(starts, 'engine start')}{took}"
+
+
+def _set_for(backend: BackendPlan) -> tuple[list[str], dict[str, str]]:
+    """Flags and variables of an engine before its start, with placeholders for what is known then."""
+    definition = configured(backend.ref.definition, None, backend.engine_values, backend.launch)
+    facts = facts_ahead(definition, backend.launch)
+    return facts.get("command", []), {name: value or "" for name, value in facts.get("env", {}).items()}
 
 
 def _questions(prepared: Prepared) -> tuple[int, float]:

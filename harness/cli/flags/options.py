@@ -219,6 +219,19 @@ def add_engine_set(parser: argparse._ActionsContainer, what: str = "engine value
     _add_pairs(parser, "--engine-set", "engine_values", f"{what}, such as max_sequences=4 (repeatable)", str)
 
 
+def add_variants(parser: argparse._ActionsContainer) -> None:
+    _add_pairs(
+        parser,
+        "--variant",
+        "variants",
+        "what --backends ENGINE@NAME changes, in the words of a shell: variables and engine values, then a "
+        "program in place of the engine's, then flags; such as 'new=build/bin/llama-server --no-mmap' "
+        "(repeatable)",
+        str,
+        metavar="NAME=WORDS",
+    )
+
+
 def add_scenario_set(parser: argparse._ActionsContainer) -> None:
     """Each value is read as it would stand in the file; a bare word is a string."""
     _add_pairs(
@@ -290,7 +303,12 @@ def _frozen(value: Any) -> Any:
 
 
 def _add_pairs(
-    parser: argparse._ActionsContainer, flag: str, dest: str, what: str, convert: Callable[[str], object]
+    parser: argparse._ActionsContainer,
+    flag: str,
+    dest: str,
+    what: str,
+    convert: Callable[[str], object],
+    metavar: str = "KEY=VALUE",
 ) -> None:
     """Adds a repeatable flag whose values make up one dict. A table has each of its keys by itself too."""
 
@@ -300,7 +318,7 @@ def _add_pairs(
         ) -> None:
             key, equals, value = text.partition("=")
             if not equals or not key:
-                raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
+                raise SpecError(f"'{text}' is not {metavar}", where=flag)
             try:
                 converted = convert(value)
             except BadDocumentError as error:
@@ -311,7 +329,7 @@ def _add_pairs(
                 given |= {key: converted, **{f"{key}.{name}": below for name, below in converted.items()}}
             setattr(into, dest, {**given, key: converted})
 
-    parser.add_argument(flag, dest=dest, action=Add, default={}, metavar="KEY=VALUE", help=what)
+    parser.add_argument(flag, dest=dest, action=Add, default={}, metavar=metavar, help=what)
 
 
 def _toml_value(text: str) -> Any:

@@ -38,7 +38,8 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
     Raises SpecError for an unknown name, for what cannot serve the scenario, and for flags that do not apply.
     """
     apis = options.apis or (scenario.request.api,)
-    listed = tuple(parse_backend_list(options.backends, apis))
+    listed = tuple(parse_backend_list(options.backends, apis, options.variants))
+    _check_variants(listed, options)
     if started := [ref.definition for ref in listed if not ref.urls]:
         check_engine_values(scenario.engine_values, started, f"{scenario.name}:engine_values")
     for ref in listed:
@@ -61,6 +62,19 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
     launched = tuple(map(as_launched, listed, launches))
     refs = _simulated(launched, names, launches, options.simulate_faults)
     return tuple(map(ChosenBackend, labels, refs, launches))
+
+
+def _check_variants(listed: Sequence[BackendRef], options: RunOptions) -> None:
+    """Raises SpecError where --engine-set, which is for all backends, sets a value of --variant too."""
+    for ref in listed:
+        name = ref.variant or ""
+        own = ref.definition.variants[name].values if name in options.variants else {}
+        if both := own.keys() & options.engine_values.keys():
+            raise SpecError(
+                "--engine-set sets it too, for all backends",
+                where=f"--variant {name}: {min(both)}",
+                hint="leave it out of --engine-set, and give it to each variant",
+            )
 
 
 def _reached(

@@ -14,8 +14,9 @@ def engine_values(
 ) -> tuple[dict[str, str], ...]:
     """Values of each backend, of those `asked` by the scenario and `given` on the command line.
 
-    Tuned values replace those of the scenario, and the command line replaces both. Raises SpecError for a key
-    of the command line that no backend takes, and for a value that a definition refuses.
+    Values of a variant, then tuned ones, replace those of the scenario, and the command line replaces all.
+    Raises SpecError for a key of the command line that no backend takes, and for a value that a definition
+    refuses.
     """
     keys = [settable(backend.ref.definition, backend.launch) for backend in chosen]
     _check_given(chosen, keys, given)
@@ -23,8 +24,12 @@ def engine_values(
     values = []
     for backend, own in zip(chosen, keys, strict=True):
         definition, tuned = backend.ref.definition, backend.ref.tuned
+        variant = definition.variants.get(backend.ref.variant or "")
+        of_variant = {key: str(value) for key, value in variant.values.items()} if variant else {}
         of_tuning = {key: str(value) for key, value in tuned.values.items()} if tuned else {}
-        taken = {key: value for key, value in (wanted | of_tuning | dict(given)).items() if key in own}
+        taken = {
+            key: value for key, value in (wanted | of_variant | of_tuning | dict(given)).items() if key in own
+        }
         own_model = definition.backend.weights == "none" or backend.launch.mode == "attach"
         configured(definition, None if own_model else model, taken, backend.launch, wanted.keys() - given)
         values.append(taken)

@@ -20,6 +20,7 @@ from harness.spec.reach import ReachFlags
 class RunOptions:
     scenario: str
     backends: str
+    variants: Mapping[str, str] = field(default_factory=dict)  # of this command line: name -> words
     apis: tuple[ApiName, ...] = ()  # that every backend is measured with; (): as the scenario says
     model: str | None = None
     served_name: str | None = None  # [BACKEND=]NAME,… of their model, as running servers call it

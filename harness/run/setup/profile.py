@@ -26,6 +26,6 @@ def profile_of(options: RunOptions) -> Profile:
 
 
 def _elsewhere(options: RunOptions) -> bool:
-    servers = [ref.urls for ref in parse_backend_list(options.backends)]
+    servers = [ref.urls for ref in parse_backend_list(options.backends, own=options.variants)]
     hosts = [urlsplit(url).hostname or "" for urls in servers for url in urls]
     return all(servers) and not any(map(is_loopback, hosts))

@@ -295,3 +295,31 @@ def test_one_request_of_each_prefix_is_counted_once(capsys, words, small, large)
     assert basis["0 times the KV cache"] == "16 requests"
     assert basis["0.5 times the KV cache"] == small
     assert basis["8 times the KV cache"] == large
+
+
+def test_what_each_engine_would_be_started_with_is_named(capsys):
+    words = [
+        "--scenario",
+        "fixed-length",
+        "--backends",
+        "llamacpp,llamacpp@a",
+        "--launch",
+        "process",
+        "--dry-run",
+    ]
+    words += ["--variant", "a=GGML_X=1 /builds/llama-server --ubatch-size 16 --no-mmap"]
+    assert main(["run", *words, "-v"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    shipped, _, own = shown.partition("  llamacpp@a:")
+    assert "--ubatch-size 512" in shipped
+    assert "--no-mmap" not in shipped
+    assert "variables:" not in shipped
+    assert "    program: /builds/llama-server\n" in own
+    assert "--ubatch-size 16" in own
+    assert "--seed 0 --no-mmap\n" in own
+    assert "    variables: GGML_X=1\n" in own
+
+    assert main(["run", *words, "--json"]) == ExitCode.OK
+    planned = json.loads(capsys.readouterr().out)["backends"]["llamacpp@a"]
+    assert planned["variables"] == {"GGML_X": "1"}
+    assert planned["flags"][-1] == "--no-mmap"

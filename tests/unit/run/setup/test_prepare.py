@@ -212,3 +212,19 @@ def test_a_fault_strikes_a_backend_in_each_of_its_apis(name, struck):
         return
     args = [backend.ref.definition.engine.args for backend in prepare(options).backends]
     assert [arg.count("503") for arg in args] == struck
+
+
+def test_a_value_of_a_variant_replaces_that_of_the_scenario():
+    """A scenario sets them for all engines alike; who writes a variant asks for another one."""
+    options = RunOptions(
+        "batch-1-8-32", "llamacpp,llamacpp@a", variants={"a": "context_tokens=1500"}, profile="gpu"
+    )
+    values = [backend.engine_values["context_tokens"] for backend in prepare(options).backends]
+    assert values == ["1024", "1500"]
+
+
+def test_a_value_of_a_variant_that_is_set_for_all_backends_too_is_refused():
+    options = RunOptions("fixed-length", "llamacpp@a", variants={"a": "--threads 1"})
+    prepare(replace(options, engine_values={"max_sequences": "4"}))
+    with pytest.raises(SpecError, match="--engine-set sets it too, for all backends"):
+        prepare(replace(options, engine_values={"threads": "2"}))

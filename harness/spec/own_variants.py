@@ -1,0 +1,105 @@
+"""Variants that a command line declares: `--variant NAME=WORDS`, with words as a shell would take them."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from harness.apis import API_NAMES
+from harness.errors import SpecError
+from harness.spec.backend import Backend, Value, Variant
+from harness.spec.strict import nearest
+from harness.spec.template import PLACEHOLDER
+from harness.spec.tuned import VARIANT
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?<!\.toml)")
+_SETTING = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises SpecError for a name that --backends would take for something else."""
+    for name in names:
+        if not _NAME.fullmatch(name) or name in (*API_NAMES, VARIANT):
+            raise SpecError(
+                "cannot name a variant", where=f"--variant {name}", hint="letters, digits, '.', '_' and '-'"
+            )
+
+
+def with_variant(definition: Backend, name: str, words: str) -> Backend:
+    """The definition with one more variant. Raises SpecError.
+
+    A flag whose value the definition takes from [engine.values] sets that value: the engine then gets the
+    flag once, and what bench derives from the value stays right. Other flags follow those of the definition.
+    """
+    where = f"--variant {name}"
+    if name in definition.variants:
+        raise SpecError(f"backend '{definition.name}' has a variant of this name", where=where)
+    try:
+        rest = shlex.split(words)
+    except ValueError as error:
+        raise SpecError(f"cannot be split into words: {error}", where=where) from None
+    env: dict[str, str] = {}
+    given: dict[str, str] = {}
+    while rest and (setting := _SETTING.fullmatch(rest[0])):
+        (env if setting[1].isupper() else given)[setting[1]] = setting[2]
+        del rest[0]
+    flags = next((at for at, word in enumerate(rest) if word.startswith("-")), len(rest))
+    program, args = rest[:flags], list[str]()
+    valued, words_left = _valued(definition), iter(rest[flags:])
+    for word in words_left:
+        flag, equals, value = word.partition("=")
+        if key := valued.get(flag):
+            given[key] = value if equals else next(words_left, "")
+        else:
+            args.append(word)
+    if not (env or given or rest):
+        raise SpecError("changes nothing", where=where)
+    variant = Variant(
+        description=words,
+        program=_absolute(program),
+        args=tuple(args),
+        values=_typed(definition, given, where),
+        env=env,
+    )
+    return replace(definition, variants={**definition.variants, name: variant})
+
+
+def _valued(definition: Backend) -> dict[str, str]:
+    """Keys of [engine.values] by the flag that they are the whole value of."""
+    engine, images = definition.engine, definition.images.values()
+    tables = (engine, definition.process, definition.process_cuda, definition.compose, *images)
+    return {
+        flag: key[1]
+        for table in tables
+        if table
+        for flag, text in pairwise(table.args)
+        if (key := PLACEHOLDER.fullmatch(text)) and key[1] in _kinds(definition)
+    }
+
+
+def _kinds(definition: Backend) -> dict[str, type[Value]]:
+    return {"threads": int, **{key: type(value) for key, value in definition.engine.values.items()}}
+
+
+def _typed(definition: Backend, given: Mapping[str, str], where: str) -> dict[str, Value]:
+    kinds, values = _kinds(definition), dict[str, Value]()
+    for key, text in given.items():
+        if key not in kinds:
+            raise SpecError(
+                f"backend '{definition.name}' has no value '{key}'", where=where, hint=nearest(key, kinds)
+            )
+        try:
+            values[key] = kinds[key](text)
+        except ValueError:
+            what = "a whole number" if kinds[key] is int else "a number"
+            raise SpecError(f"{key} is {what}, not '{text}'", where=where) from None
+    return values
+
+
+def _absolute(program: list[str]) -> tuple[str, ...]:
+    """A resumed run may have begun in another working directory."""
+    if program and "/" in program[0] and not program[0].startswith("{"):
+        program = [str(Path(program[0]).expanduser().absolute()), *program[1:]]
+    return tuple(program)
