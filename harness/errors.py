@@ -18,6 +18,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     SETUP = 3
     INVALID = 4
+    SKIPPED = 125  # to `git bisect run`: this commit cannot be judged, try another
     INTERRUPTED = 130
     UNREAD = 141  # as of other commands that SIGPIPE ends: a gate that nobody heard has not passed
 

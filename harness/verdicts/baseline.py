@@ -93,7 +93,8 @@ def compare_runs(
     """Compares all pairs; in each, `a` is the new one and `b` the baseline. Raises SpecError.
 
     `baseline` names a run or a backend; without it, it is the first run, or the first backend of a single
-    run. `floor` replaces the smallest difference that counts, 2% inside one run and 5% between two.
+    run. `floor` replaces the smallest difference that counts, 2% inside one run and 5% between two; above 5%
+    it is the margin of *same* too.
     `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that the new run may lack.
     """
     members = list(_pairs(runs, baseline))
@@ -347,6 +348,8 @@ def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rule
         alpha=level,
         looks=(),
         floor=smallest,
+        # Who says which difference counts has said that smaller ones do not: within it all is the same.
+        same_within=max(declared.same_within, floor or 0.0),
         measured_floors=measured,
         separate_sessions=separate,
         forced=force,

@@ -12,7 +12,7 @@ from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from harness.model import GateRow, RunComparison
     from harness.verdicts.baseline import Run
@@ -30,11 +30,14 @@ All figures are computed again from the records of each run. A run whose files o
 --fail-on slower is a gate. It looks at the metrics of the scenario, at the highest percentile of E2E that
 the requests suffice for (p99 from 299 on), at failed requests and at pauses of the engine. It fails on what
 is worse, and on what it cannot decide: a primary metric without a verdict, or a new failure in too few
-requests. --undecided pass accepts the latter. --fail-on accuracy.drop does the same for the answers to the
-questions of --accuracy: it fails on a loss, and where a loss of 5 points is not excluded.
+requests. --undecided pass accepts the latter; --undecided skip ends with 125 where nothing is worse but
+something is not decided, missing or not compared: `git bisect run` then tries another commit. --fail-on
+accuracy.drop does the same for the answers to the questions of --accuracy: it fails on a loss, and where
+a loss of 5 points is not excluded.
 
 Exit codes: 0 success; 1 something missing, a load point that cannot be compared, or with --fail-on a
-gate that did not pass; 2 not a run folder, or one that does not verify."""
+gate that did not pass; 2 not a run folder, or one that does not verify; 125 with --undecided skip."""
+_WORSE = ("slower", "failures", "accuracy", "stalls")  # rows of a gate; the others say that nothing is known
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--undecided",
-        choices=("fail", "pass"),
+        choices=("fail", "pass", "skip"),
         default="fail",
-        help="how --fail-on treats a primary metric without a verdict (default: fail)",
+        help="how --fail-on treats a primary metric without a verdict; skip: exit with 125, for git bisect "
+        "(default: fail)",
     )
     parser.add_argument("--force", action="store_true", help="compare even if conditions differ")
     options.add_allow_missing(parser)
@@ -62,7 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare what summary.json says even if the records do not confirm it; each doubt is printed",
     )
-    options.add_floor(parser, "smallest difference that counts (default: 2 within a run, 5 between runs)")
+    options.add_floor(
+        parser,
+        "smallest difference that counts; what lies within is the same (default: 2 within a run, 5 between "
+        "runs)",
+    )
     options.add_runs_folder(parser)
     runs_page.add_html(parser)
     form = parser.add_mutually_exclusive_group()
@@ -79,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.report.text import baseline
     from harness.verdicts.baseline import compare_runs, not_allowed, refused
 
-    if arguments.undecided == "pass" and not arguments.fail_on:
+    if arguments.undecided != "fail" and not arguments.fail_on:
         raise SpecError("only applies to --fail-on", where="--undecided", hint="--fail-on slower is the gate")
     if arguments.html:
         runs_page.check_several(arguments.runs)
@@ -97,6 +105,7 @@ def main(arguments: argparse.Namespace) -> int:
         document = replace(document, gate=_judged(document, arguments.fail_on))
         accepted = ("undecided",) if arguments.undecided == "pass" else ()
         failed = failed or any(row.kind not in accepted for row in document.gate)
+    skipped = arguments.undecided == "skip" and not any(row.kind in _WORSE for row in document.gate)
     if arguments.html:
         runs_page.write(arguments.html, runs, document)
     if arguments.json:
@@ -106,8 +115,11 @@ def main(arguments: argparse.Namespace) -> int:
         in_words = partial(baseline.terminal, columns=page_width(), color=wants_color(sys.stdout))
         print((baseline.markdown if arguments.markdown else in_words)(document))
         if arguments.fail_on:
-            print(_gate(document.gate, failed=failed, in_markdown=arguments.markdown))
-    return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
+            gate = baseline.gate_lines(document.gate, failed=failed, worse=not skipped)
+            print(_gate(gate, in_markdown=arguments.markdown))
+    if not failed:
+        return ExitCode.OK
+    return ExitCode.SKIPPED if skipped else ExitCode.LIMIT_FAILED
 
 
 def _judged(document: "RunComparison", fail_on: "Sequence[str]") -> "tuple[GateRow, ...]":
@@ -125,13 +137,12 @@ def _judged(document: "RunComparison", fail_on: "Sequence[str]") -> "tuple[GateR
     return rows
 
 
-def _gate(found: "Sequence[GateRow]", *, failed: bool, in_markdown: bool) -> str:
+def _gate(lines: "Iterable[str]", *, in_markdown: bool) -> str:
     from harness.cli.display.output import page_width
     from harness.model.lines import wrap
-    from harness.report.text import baseline
     from harness.report.wording import markdown_escaped
 
-    first, *rows = baseline.gate_lines(found, failed=failed)
+    first, *rows = lines
     if not in_markdown:
         folded = (wrap(row, page_width(), subsequent_indent="    ") for row in rows)
         return "\n".join([first, *chain.from_iterable(folded)])

@@ -62,10 +62,10 @@ def _indented(lines: Iterable[str], columns: int) -> Iterator[str]:
         yield from wrap(line, columns, initial_indent="  ", subsequent_indent="    ")
 
 
-def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
-    """The result of --fail-on: one line, and one for each row."""
+def gate_lines(rows: Sequence[GateRow], *, failed: bool, worse: bool = True) -> Iterator[str]:
+    """The result of --fail-on: one line, and one for each row. `worse`: a row says that something is."""
     if failed:
-        yield "gate: failed"
+        yield "gate: failed" if worse else "gate: not decided"
     else:
         yield "gate: passed, because --undecided pass accepts:" if rows else "gate: passed"
     for row in rows:

@@ -173,6 +173,22 @@ def test_what_a_machine_differs_from_itself_by_counts_between_runs_too():
     assert words(compare_runs([base, new], floor=0.05)) == [["slower"]]
 
 
+def test_a_floor_that_was_asked_for_is_the_margin_of_same_where_it_is_larger():
+    """A gate that tolerates 10% passes equal engines, and engines that surely differ by less."""
+    found = {
+        p50: compare_runs([BASE, run("new", cells("vllm", p50))], floor=0.1, allow_missing=["tgi"])
+        for p50 in (100, 107, 120)
+    }
+    assert {p50: words(document) for p50, document in found.items()} == {
+        100: [["same"]],
+        107: [["same"]],
+        120: [["slower"]],
+    }
+    assert found[107].gate == ()
+    assert "by more than 10%" in " ".join(answers(found[107]))
+    assert found[100].pairs[0].verdict_rules.same_within == 0.1
+
+
 def test_one_run_is_compared_inside():
     document = compare_runs([BASE])
     assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [("tgi", "vllm")]

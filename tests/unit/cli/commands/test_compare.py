@@ -66,11 +66,22 @@ def compared(monkeypatch):
         ([UNDECIDED], ["--fail-on", "slower"], 1),
         ([UNDECIDED], ["--fail-on", "slower", "--undecided", "pass"], 0),
         ([UNDECIDED, SLOWER], ["--fail-on", "slower", "--undecided", "pass"], 1),
+        ([], ["--fail-on", "slower", "--undecided", "skip"], 0),
+        ([UNDECIDED], ["--fail-on", "slower", "--undecided", "skip"], 125),
+        ([row("missing")], ["--fail-on", "slower", "--undecided", "skip"], 125),
+        ([UNDECIDED, SLOWER], ["--fail-on", "slower", "--undecided", "skip"], 1),
+        ([UNDECIDED, row("failures")], ["--fail-on", "slower", "--undecided", "skip"], 1),
     ],
 )
 def test_a_gate_fails_on_its_rows_but_for_those_that_are_accepted(compared, gate, words, code):
     compared.gate = gate
     assert main(["compare", "a", "b", *words]) == code
+
+
+def test_a_gate_that_skips_says_that_nothing_was_decided(compared, capsys):
+    compared.gate = [UNDECIDED]
+    main(["compare", "a", "b", "--fail-on", "slower", "--undecided", "skip"])
+    assert "gate: not decided\n  undecided: " in capsys.readouterr().out
 
 
 def test_a_gate_that_nobody_asked_for_accepts_nothing(compared, capsys):
