@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import in_flight, latency
 from harness.metrics.cache_hits import cached_share
+from harness.metrics.counts import output_tokens
 from harness.metrics.distribution import NEVER, made_infinite
 from harness.metrics.replicas import replicas
 from harness.metrics.view import CellView, Figures, Mask, RequestView
@@ -116,5 +117,6 @@ def by_class(key: str, view: RequestView, requested: RequestTable | None) -> ByC
             ok=len(part.answers),
             **stats,
             cached_share=cached_share(part.answers),
+            tokens_per_event=output_tokens(part).tokens_per_event,
         )
     return classes or None, nulls

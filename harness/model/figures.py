@@ -283,6 +283,7 @@ class ClassStats(Record, frozen=True, kw_only=True):
     tpot_ms: Annotated[LatencyStats, doc("TPOT of the class, defined as the cell's.")]
     e2e_ms: Annotated[LatencyStats, doc("E2E of the class, defined as the cell's.")]
     cached_share: Annotated[float | None, doc("Share of cached prompt tokens, 0 to 1; null: usage lacks it.")]
+    tokens_per_event: Annotated[float | None, doc("Tokens per text event; null: not counted.")] = None
 
 
 class SessionCounts(Record, frozen=True, kw_only=True):
@@ -293,9 +294,7 @@ class SessionCounts(Record, frozen=True, kw_only=True):
     failed: Annotated[int, doc("Sessions that a failed call ended.")]
     cut: Annotated[int, doc("Sessions that were not at their end when the cell was over; see `not_begun`.")]
     not_begun: Annotated[int, doc("Sessions of `cut` without a call.")]
-    calls_mean: Annotated[float | None, doc("Mean calls of those that ended or failed; null: none did.")] = (
-        None
-    )
+    calls_mean: Annotated[float | None, doc("Mean calls of those ended or failed; null: none.")] = None
 
 
 class RoleFigures(Record, frozen=True, kw_only=True):

@@ -368,6 +368,8 @@ _MESSAGE = _row(role=st.sampled_from(["user", "assistant", "system"]), content=T
 _ENTRY_OF_SET = _row(
     prompt=TEXTS,
     system=TEXTS,
+    category=TEXTS,
+    turns=st.lists(TEXTS, max_size=2),
     output_tokens=_COUNT,
     messages=st.lists(_MESSAGE, max_size=3),
     conversations=st.lists(_MESSAGE, max_size=3),

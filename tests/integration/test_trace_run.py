@@ -113,7 +113,8 @@ def test_a_file_that_is_no_trace_stops_before_anything_starts(here):
 
 def test_prompts_from_a_file(here):
     lines = [
-        {"prompt": f"Question {i}: how many words are in here?", "output_tokens": 2 + i} for i in range(9)
+        {"prompt": f"Question {i}: how many?", "output_tokens": 2 + i, "category": "qa" if i % 3 else "math"}
+        for i in range(9)
     ]
     Path("mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
     bench(
@@ -122,6 +123,7 @@ def test_prompts_from_a_file(here):
     )
     (cell,) = summary()["cells"]
     assert cell["requests"]["ok"] == cell["requests"]["planned"] == 9
+    assert {name: found["requests"] for name, found in cell["by_kind"].items()} == {"math": 3, "qa": 6}
     records, _ = RunFolder(run_folder()).read_cell(cell["cell"])
     assert records.requests["output_tokens"].tolist() == [line["output_tokens"] for line in lines]
 

@@ -25,6 +25,7 @@ from harness.workload.traces import (
 )
 
 _BATCH = 64  # requests whose texts are in memory together
+UNCATEGORISED = "other"  # class of prompts without a category, where others have one
 
 # Id of a part and the number of a segment of it; or None and the number of the request that alone has it.
 Segment = tuple[int | None, int]
@@ -138,6 +139,7 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
     if spec.order == "shuffled":
         random.shuffle(prompts)
     matches = 0
+    classes = {prompt.category for prompt in prompts} - {""}
     names: dict[Message, int] = {}  # ids of messages, with which other prompts may begin too
     for prompt, lengths, answer_tokens in _counted(prompts, texts):
         given = sum(lengths)
@@ -148,6 +150,7 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
             prompt.messages,
             min(asked, spec.max_output_tokens or asked),
             content_tokens=given,
+            kind=prompt.category or (UNCATEGORISED if classes else ""),
             shared=tuple(
                 Part(names.setdefault(message, len(names)), tokens)
                 for message, tokens in zip(prompt.messages[:-1], lengths, strict=False)

@@ -4,16 +4,21 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError, page_address
-from harness.untrusted import is_unicode
+from harness.untrusted import is_unicode, one_line
 from harness.workload.traces.read import json_lines, read_text
 from harness.workload.traces.rows import MAX_TOKENS, BadRow, an_object
 
 Message = tuple[str, str]  # role, content
+
+MOST_CATEGORIES = 64  # each is a class of requests with figures of its own
+_LONGEST_CATEGORY = 40  # characters
+# What the files of SPEED-Bench hold before its own script has fetched the texts.
+_PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
 
 _NAMES = {
     "user": ("user", "human"),
@@ -30,6 +35,7 @@ class Prompt:
     messages: tuple[Message, ...]
     answer: str | None = None
     output_tokens: int | None = None  # asked for by the file
+    category: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,12 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
             where=f"{path}:{first_bad[reason]}" if reason in first_bad else str(path),
             hint=f"{page_address('traces')} shows the formats",
         )
+    if (count := len({prompt.category for prompt in prompts})) > MOST_CATEGORIES:
+        raise SpecError(
+            f"has {count} categories, each a class of requests; the most are {MOST_CATEGORIES}",
+            where=str(path),
+            hint="leave `category` out of its lines",
+        )
     return Dataset(str(path), kind, hashlib.sha256(data).hexdigest(), tuple(prompts), dict(skipped))
 
 
@@ -100,11 +112,24 @@ def _whole(text: str) -> list[Any] | None:
 
 
 def _prompt(value: object, turns: int) -> Prompt:
-    """Reads a line {"prompt": …} or {"messages": […]}, or a ShareGPT entry {"conversations": […]}.
+    """Reads a line {"prompt": …}, {"messages": […]} or {"turns": […]}, or a ShareGPT entry
+    {"conversations": […]}.
 
     Raises BadRow.
     """
     entry = an_object(value)
+    prompt = replace(_asked(entry, turns), category=_category(entry.get("category")))
+    if _PLACEHOLDER in prompt.messages[-1][1]:
+        raise BadRow("the placeholder of SPEED-Bench, whose own script fetches the texts")
+    return prompt
+
+
+def _category(value: object) -> str:
+    """The name of a class of requests; "" of what is no text. A dot in it would be read as a path."""
+    return one_line(value, _LONGEST_CATEGORY).replace(".", "_") if isinstance(value, str) else ""
+
+
+def _asked(entry: Mapping[str, Any], turns: int) -> Prompt:
     asked = entry.get("output_tokens")
     if asked is not None and (type(asked) is not int or not 1 <= asked <= MAX_TOKENS):
         raise BadRow(f"output_tokens that is not a whole number from 1 to {MAX_TOKENS:,}")
@@ -114,12 +139,24 @@ def _prompt(value: object, turns: int) -> Prompt:
         if not prompt.strip():
             raise BadRow("an empty prompt")
         return Prompt((*before, ("user", _sendable(prompt))), output_tokens=asked)
+    if "turns" in entry:
+        return Prompt((*before, ("user", _first(entry["turns"], turns))), output_tokens=asked)
     conversation = entry.get("messages", entry.get("conversations"))
     if not isinstance(conversation, list):
-        raise BadRow("none of prompt, messages, conversations")
+        raise BadRow("none of prompt, messages, conversations, turns")
     messages, answer = _conversation([_message(item) for item in conversation], turns)
     own = messages[0][0] == "system"
     return Prompt(messages if own else (*before, *messages), answer, asked)
+
+
+def _first(questions: object, turns: int) -> str:
+    """The first of a user's questions without answers, as Spec-Bench and SPEED-Bench have them."""
+    first = questions[0] if isinstance(questions, list) and questions else None
+    if not isinstance(first, str) or not first.strip():
+        raise BadRow("turns without a text")
+    if turns > 1:
+        raise BadRow("turns without answers, of which the first alone can be sent: prompts.turns is 1")
+    return _sendable(first)
 
 
 def _message(item: object) -> Message:

@@ -106,6 +106,13 @@ def test_each_kind_has_the_latencies_of_its_own_requests():
     assert found["long"].ttft_ms.mean == pytest.approx(30)  # of 20 and 40
 
 
+def test_each_kind_has_the_tokens_that_came_together():
+    rows = [{"intended": 0, "texts": [10, 20], "tokens": tokens} for tokens in (6, 2, 8, 2)]
+    asked = requested(*[("code", {}), ("prose", {})] * 2)
+    found, _ = classes.by_class("by_kind", RequestView(records(*rows)), asked)
+    assert (found["code"].tokens_per_event, found["prose"].tokens_per_event) == (3.5, 1)
+
+
 @pytest.mark.parametrize(
     ("key", "asked"),
     [

@@ -86,6 +86,45 @@ def test_bad_entries_are_counted(file):
     assert dataset.facts()["skipped"]["no user turn"] == 1
 
 
+def test_questions_of_spec_bench_and_speed_bench(file):
+    lines = [
+        {"question_id": 81, "category": "writing", "turns": ["first", "second"], "reference": []},
+        {"category": "multi.turn\n", "turns": ["third"]},
+        {"category": 7, "prompt": "fourth"},
+    ]
+    dataset = read_dataset(file("\n".join(map(json.dumps, lines))))
+    assert [prompt.messages for prompt in dataset.prompts] == [
+        (("user", text),) for text in ("first", "third", "fourth")
+    ]
+    assert [prompt.category for prompt in dataset.prompts] == ["writing", "multi_turn", ""]
+
+
+@pytest.mark.parametrize(
+    ("line", "turns", "reason"),
+    [
+        ({"turns": []}, 1, "turns without a text"),
+        ({"turns": [" "]}, 1, "turns without a text"),
+        ({"turns": "x"}, 1, "turns without a text"),
+        ({"turns": ["a", "b"]}, 2, "turns without answers"),
+        (
+            {"turns": ["FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE USING SPECDEC_BENCH"]},
+            1,
+            "the placeholder of SPEED-Bench",
+        ),
+    ],
+)
+def test_questions_that_cannot_be_sent_are_counted(file, line, turns, reason):
+    (counted,) = read_dataset(file([line, {"prompt": "x"}]), turns=turns).skipped
+    assert counted.startswith(reason)
+
+
+def test_categories_are_classes_and_so_not_many(file):
+    lines = [{"prompt": "x", "category": f"title {number}"} for number in range(65)]
+    assert len(read_dataset(file(lines[:64]))) == 64
+    with pytest.raises(SpecError, match="has 65 categories"):
+        read_dataset(file(lines))
+
+
 @pytest.mark.parametrize("text", ["", "[]", "[1, 2]", "{", "[{"])
 def test_a_file_without_a_prompt_is_one_error(file, text):
     with pytest.raises(SpecError, match="holds no usable prompt"):
@@ -97,7 +136,12 @@ anything = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.sampled_from(["conversations", "messages", "from", "role", "value", "content", "prompt"]),
+            st.sampled_from(
+                [
+                    *("conversations", "messages", "from", "role", "value", "content", "prompt"),
+                    *("turns", "category"),
+                ]
+            ),
             st.one_of(inner, st.sampled_from(["human", "gpt", "user", "system"])),
             max_size=4,
         ),

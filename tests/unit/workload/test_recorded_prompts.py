@@ -13,6 +13,7 @@ from harness.errors import SpecError
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.spec.scenario import PromptFile, TraceReplay, parse_scenario
 from harness.workload.prompts.generate import generate
+from harness.workload.prompts.recorded import dataset_of
 from harness.workload.prompts.text import TextMaker
 from tests.unit.workload.test_prompts import letters, merging, words
 from tests.unit.workload.test_traces import DATA
@@ -152,6 +153,25 @@ def test_prompts_from_a_file_keep_their_text_and_lengths(tmp_path):
     assert len(shuffled) > 3
     with pytest.raises(SpecError, match="of 4 prompts none has 500 tokens or more"):
         made(replace(spec, min_input_tokens=500, max_input_tokens=None))
+
+
+def test_categories_of_a_file_are_classes_of_requests(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    path.write_text(
+        "\n".join(
+            json.dumps(line)
+            for line in (
+                {"category": "math", "turns": ["one two"]},
+                {"category": "roleplay", "turns": ["three four"]},
+                {"prompt": "five"},
+            )
+        )
+    )
+    spec = PromptFile(str(path), order="file")
+    assert made(spec)[0].requested.kinds == ["math", "roleplay", "other"]
+    path.write_text(json.dumps({"prompt": "five"}))
+    dataset_of.cache_clear()
+    assert made(spec)[0].requested.kinds == [""]
 
 
 def test_replay_speed_needs_prompts_with_times():

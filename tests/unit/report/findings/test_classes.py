@@ -101,3 +101,9 @@ def test_answers_that_were_all_cut_off_are_none_to_judge():
     assert lines(cell(answers={"structured": kinds})) == [
         "x c4, structured: free none to judge (20 truncated)"
     ]
+
+
+def test_tokens_that_came_together_are_a_line_where_some_did():
+    kinds = {"code": {"tokens_per_event": 3.25}, "prose": {"tokens_per_event": 1.0}}
+    assert lines(cell(by_kind=kinds)) == ["x c4, tokens per event by kind: code: 3.25, prose: 1.00"]
+    assert lines(cell(by_kind={"code": {"tokens_per_event": 1.0}})) == []
