@@ -6,11 +6,13 @@ from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
 from harness.report.findings.against import place_words
-from harness.report.findings.series_words import conclusion, too_few_runs
+from harness.report.findings.series_words import conclusion, since_lines, too_few_runs
 from harness.report.text import trends
 from harness.report.text.first_lines import markdown_lines
 from harness.report.wording import markdown_escaped, plain
 from harness.verdicts.history import Series
+
+MOST_OPEN = 6  # figures that became worse, each with a line of its own
 
 
 def page(night: Night) -> str:
@@ -22,7 +24,8 @@ def drawn(night: Night) -> str:
     from harness.report.html.several import page_of_courses
 
     about = night.suite.suite
-    lines = [*_drift_lines(night), *_missing_lines(night), *night.behind]
+    since = since_lines(night.courses, night.drifts)
+    lines = [*since, *_missing_lines(night), *_drift_lines(night), *night.behind]
     lines += [
         f"{step.entry.title}: {step.state}{f', {why}' if (why := _why(step)) else ''}" for step in night.steps
     ]
@@ -41,12 +44,13 @@ def _lines(night: Night) -> Iterator[str]:
     yield ""
     yield f"**{markdown_escaped(verdict(night))}**"
     yield ""
-    for line in _drift_lines(night):
+    for line in since_lines(night.courses, night.drifts):
         yield f"- {markdown_escaped(line)}"
     for line in _missing_lines(night):
         yield f"- {markdown_escaped(plain(line, 400))}"
     if night.drifts or night.missing:
         yield ""
+    yield from _each_drift(night)
     for line in night.behind:
         yield f"- {markdown_escaped(plain(line, 400))}"
     if night.behind:
@@ -65,10 +69,14 @@ def verdict(night: Night) -> str:
     """One sentence: what got worse for good, or that nothing did, and what is missing."""
     missing = sum(step.state != "measured" for step in night.steps) + len(night.suite.run) - len(night.steps)
     rest = f" Runs missing: {missing} of {len(night.suite.run)}." if missing else ""
+    if night.interrupted:
+        rest = f" The night was interrupted.{rest}"
     if night.missing:
         rest += f" Missing, INVALID or failing more than in earlier nights: {len(night.missing)}."
     if night.drifts:
-        return f"Worse for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
+        worse = len(night.drifts)
+        new = {0: "none of them new", worse: "new tonight"}.get(night.new, f"{night.new} of them new")
+        return f"Worse for several nights: {counted(worse, 'figure')}, {new}.{rest}"
     if night.unfinished:
         return f"No run was measured to its end, so this night has not passed.{rest}"
     return f"{_no_drift(night.courses)}; {counted(night.nights, 'run')} in the history.{rest}"
@@ -82,6 +90,17 @@ def _no_drift(courses: Sequence[Series]) -> str:
 
 def _drift_lines(night: Night) -> Iterator[str]:
     return conclusion(night.courses, night.drifts) if night.drifts else iter(())
+
+
+def _each_drift(night: Night) -> Iterator[str]:
+    """A line for each figure; folded where these would fill the screen."""
+    lines = [f"- {markdown_escaped(line)}" for line in _drift_lines(night)]
+    if len(lines) > MOST_OPEN:
+        yield f"<details><summary>Each of the {len(lines)} figures</summary>"
+        yield ""
+        lines += ["", "</details>"]
+    if lines:
+        yield from [*lines, ""]
 
 
 def _missing_lines(night: Night) -> Iterator[str]:

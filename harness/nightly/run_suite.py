@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -20,6 +20,7 @@ from harness.model.imported import RESULT_SUFFIXES
 from harness.model.numbers import duration
 from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
+from harness.report.findings.changed_then import with_changes
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
@@ -27,7 +28,7 @@ from harness.verdicts.history import Drift, Series, drifts, same_course, series
 from harness.verdicts.history_lines import entries, not_kept
 from harness.verdicts.missing import Missing
 
-State = Literal["measured", "failed", "out of time", "left out"]
+State = Literal["measured", "failed", "out of time", "left out", "interrupted"]
 
 STOP_S = 120.0  # an interrupted run stops its engine and writes what it has
 ESTIMATE_S = 120.0
@@ -56,11 +57,12 @@ class Night:
     behind: tuple[str, ...] = ()  # of the versions that were measured, those that are not the newest
     missing: tuple[tuple[str, Missing], ...] = ()  # with its scenario; what was allowed is left out
     courses: tuple[Series, ...] = ()  # over all nights, of each figure that was measured tonight
+    new: int = 0  # of the drifts, those that the nights before did not show
 
     @property
     def unfinished(self) -> bool:
         """Whether no run was measured to its end."""
-        return all(step.state in ("left out", "out of time") for step in self.steps)
+        return all(step.state in ("left out", "out of time", "interrupted") for step in self.steps)
 
     @property
     def exit_code(self) -> int:
@@ -105,13 +107,16 @@ def spend(
             steps.append(_step(entry, out, deadline, extra, note))
         except KeyboardInterrupt:
             interrupted = True
+        interrupted |= bool(steps) and steps[-1].state == "interrupted"
+        if interrupted:
             break
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
     tonight = _add_to_history(steps, out, note)
     history = _history(history_path(out))
     # Where a clock was ahead on an earlier night, that night is the last.
     courses = tuple(course for course in series(history) if course.has_any(tonight))
-    found = tuple(drifts(courses, suite.gate.floor_percent / 100))
+    floor = suite.gate.floor_percent / 100
+    found = tuple(with_changes(drifts(courses, floor), out))
     named = [entry.backends[0] for entry in suite.run if entry.files]
     earlier = [entry for entry in history if entry.run not in tonight]
     gone = tuple(
@@ -121,7 +126,20 @@ def spend(
         if figure.names.isdisjoint(allow_missing)
     )
     nights = len({entry.run for entry in history})
-    return Night(suite, tuple(steps), found, nights, interrupted, missing=gone, courses=courses)
+    return Night(
+        suite,
+        tuple(steps),
+        found,
+        nights,
+        interrupted,
+        missing=gone,
+        courses=courses,
+        new=sum(not drifts([_without(drift.series, tonight)], floor) for drift in found),
+    )
+
+
+def _without(course: Series, runs: Container[str]) -> Series:
+    return replace(course, entries=tuple(entry for entry in course.entries if entry.run not in runs))
 
 
 def _step(
@@ -149,18 +167,21 @@ def _step(
         start_new_session=True,
         preexec_fn=follow(signal.SIGINT),
     )
-    late = False
+    late = interrupted = False
     try:
         printed, _ = process.communicate(timeout=min(left_s, LONGEST_WAIT_S))
     except subprocess.TimeoutExpired:
         late = True
         printed = _stop(process)
     except KeyboardInterrupt:
-        _stop(process)  # its engine must be gone before we are
-        raise
+        interrupted = True
+        printed = _stop(process)  # its engine must be gone before we are
     wall_s = time.monotonic() - began
     document = _document(printed)
     folder = _folder(document, out)
+    if interrupted:
+        kept = f"`bench resume {folder.path}` measures the rest" if folder else "nothing was measured"
+        return Step(entry, "interrupted", kept, ExitCode.INTERRUPTED, wall_s, folder)
     if late:
         return Step(entry, "out of time", "the budget of the night is spent", 0, wall_s, folder)
     code = process.returncode

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from harness.stats.runs import Floats
+from harness.stats.runs import Floats, Shift
 from harness.stats.student import t_cdf
 
 FAR = 5.0  # deviations from the median of its neighbours: 1 of 100,000 normal values
@@ -25,11 +25,16 @@ MEDIAN_STEP = 0.954  # deviations between two normal values, in the median
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Values `start` to `stop` (exclusive) of a series, which have one `mean`."""
+    """Values `start` to `stop` (exclusive) of a series, which have one `mean`.
+
+    `count` of them are not odd; `squares` is the sum of their squared distances from it.
+    """
 
     start: int
     stop: int
     mean: float
+    count: int
+    squares: float
 
 
 def levels(values: Floats, *, least: int = 3, rounded_to: float = 0.0) -> list[Level]:
@@ -47,10 +52,24 @@ def levels(values: Floats, *, least: int = 3, rounded_to: float = 0.0) -> list[L
     # An odd value next to a change is the first of the new level: that of an upgrade, rather than the last.
     places = [0, *(int(usual[bound - 1]) + 1 for bound in bounds[1:-1]), len(values)]
     return [
-        Level(*ends, float(kept[start:stop].mean()))
-        for ends, (start, stop) in zip(pairwise(places), pairwise(bounds), strict=True)
-        if stop > start
+        _level(ends, kept[slice(*inner)])
+        for ends, inner in zip(pairwise(places), pairwise(bounds), strict=True)
+        if inner[0] < inner[1]
     ]
+
+
+def _level(ends: tuple[int, int], values: Floats) -> Level:
+    mean = float(values.mean())
+    return Level(*ends, mean, len(values), float(((values - mean) ** 2).sum()))
+
+
+def apart(level: Level, other: Level, rounded_to: float = 0.0) -> Shift:
+    """How far a level is above another one, with the spread of both pooled as the split was found."""
+    count = level.count + other.count
+    squares = max(level.squares + other.squares, count * rounded_to**2 / 12)
+    freedom = max(count - 2, 1)
+    error = (squares / freedom * (1 / level.count + 1 / other.count)) ** 0.5
+    return Shift(level.mean - other.mean, error, freedom)
 
 
 def _usual(values: Floats, least: int) -> NDArray[np.intp]:

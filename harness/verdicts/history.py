@@ -1,18 +1,20 @@
 """Follows figures over many runs: series of them, and changes of their level."""
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from harness.conditions.measured import MATTERS
-from harness.model import HistoryEntry, LoadPoint, as_json, better_of, known
+from harness.model import Difference, HistoryEntry, Interval, LoadPoint, as_json, better_of, known
 from harness.model.metric import Better
 from harness.model.metric_table import CAPACITIES, root_of
-from harness.stats.steps import Level, levels
+from harness.stats.runs import exponential
+from harness.stats.steps import Level, apart, levels
 from harness.verdicts.history_lines import ASKED
 from harness.verdicts.rules import SESSION_FLOOR
 
@@ -51,44 +53,11 @@ class Series:
         return bool(known(self.entries[0].simulated))
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """The present level of a series, worse than its best one. `ratio` is above 1, whatever the metric."""
+class Changed(NamedTuple):
+    """A condition that a run has otherwise than the run before it."""
 
-    series: Series
-    ratio: float
-    kind: str  # step: one change made most of it; creep: several did
-    since: HistoryEntry  # the first run of the present level
-    best: HistoryEntry  # the last run of the best level
-
-    @property
-    def share(self) -> float:
-        """How much worse it is, as a share of the best level."""
-        return _share(self.series, self.ratio)
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "scenario": self.series.scenario,
-            "label": self.series.label,
-            "simulated": self.series.simulated,
-            "load": as_json(self.series.load),
-            "metric": self.series.metric,
-            "worse_by": self.share,
-            "kind": self.kind,
-            "since_run": self.since.run,
-            "since_engine_version": self.since.engine_version,
-            "best_run": self.best.run,
-            "best_engine_version": self.best.engine_version,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Runs `start` to `stop` (exclusive) of a series, on one level: `value` is their geometric mean."""
-
-    start: int
-    stop: int
-    value: float
+    run: HistoryEntry
+    difference: Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +68,69 @@ class Change:
     ratio: float
     since: HistoryEntry  # the first run of the new level
     before: HistoryEntry  # the last run of the old one
+    changed: tuple[Changed, ...] = ()  # around the first run of the new level
 
     @property
     def share(self) -> float:
         """How much better or worse it is, as a share of the level before."""
         return _share(self.series, self.ratio)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "since_run": self.since.run,
+            "worse_by": self.share,
+            "changed": [{"run": each.run.run, **as_json(each.difference)} for each in self.changed],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The present level of a series, worse than its best one. `ratio` is above 1, whatever the metric."""
+
+    series: Series
+    ratio: float
+    kind: str  # step: one change made most of it; creep: several did
+    since: HistoryEntry  # the first run of the present level
+    best: HistoryEntry  # the last run of the best level
+    interval: Interval  # of the ratio, 95%
+    steps: tuple[Change, ...] = ()  # for the worse, from the best level on
+
+    @property
+    def share(self) -> float:
+        """How much worse it is, as a share of the best level."""
+        return _share(self.series, self.ratio)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """Ends of the interval of `share`; below 0 is better than the best level."""
+        sign = _sign(self.series)
+        return tuple(sign * (ratio**sign - 1) for ratio in (self.interval.low, self.interval.high))  # type: ignore[return-value]
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "scenario": self.series.scenario,
+            "label": self.series.label,
+            "simulated": self.series.simulated,
+            "load": as_json(self.series.load),
+            "metric": self.series.metric,
+            "worse_by": self.share,
+            "worse_by_interval": list(self.span),
+            "kind": self.kind,
+            "since_run": self.since.run,
+            "since_engine_version": self.since.engine_version,
+            "best_run": self.best.run,
+            "best_engine_version": self.best.engine_version,
+            "steps": [step.as_json() for step in self.steps],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Runs `start` to `stop` (exclusive) of a series, on one level: `value` is their geometric mean."""
+
+    start: int
+    stop: int
+    value: float
 
 
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
@@ -194,9 +221,13 @@ def stretches(series: Series) -> list[Stretch]:
 
 def changes(series: Series) -> list[Change]:
     """Changes from each level to the next, for better or worse."""
+    return _changes(series, _levels(series))
+
+
+def _changes(series: Series, levels: Sequence[Level]) -> list[Change]:
     return [
         Change(series, math.exp(new.mean - old.mean), series.entries[new.start], series.entries[old.stop - 1])
-        for old, new in pairwise(_levels(series))
+        for old, new in pairwise(levels)
     ]
 
 
@@ -206,9 +237,13 @@ def _levels(series: Series) -> list[Level]:
     Requests in flight are whole numbers, and several nights that find the same one are not as sure of it as
     their equality suggests.
     """
-    values = np.array(series.values)
-    step = 1 / float(np.median(values)) if series.metric == "capacity_in_flight" else 0.0
-    return levels(np.log(values) * _sign(series), least=LEAST_NIGHTS, rounded_to=step)
+    values = np.log(np.array(series.values)) * _sign(series)
+    return levels(values, least=LEAST_NIGHTS, rounded_to=_rounded_to(series))
+
+
+def _rounded_to(series: Series) -> float:
+    """The step of its logarithms, 0 if they are not rounded."""
+    return 1 / float(np.median(series.values)) if series.metric == "capacity_in_flight" else 0.0
 
 
 def _sign(series: Series) -> int:
@@ -225,22 +260,20 @@ def _share(series: Series, ratio: float) -> float:
 
 
 def _drift(series: Series, floor: float) -> Drift | None:
-    steps = _levels(series)
-    last = steps[-1]
-    best = min(steps, key=lambda level: level.mean)
-    away = last.mean - best.mean
-    if _share(series, math.exp(away)) <= floor + _ROUNDING:
+    found = _levels(series)
+    last = found[-1]
+    best = min(found, key=lambda level: level.mean)
+    ratio = math.exp(last.mean - best.mean)
+    if _share(series, ratio) <= floor + _ROUNDING:
         return None
-    largest = max(_rises(steps, best), default=0.0)
+    steps = [change for change in _changes(series, found[found.index(best) :]) if change.ratio > 1]
+    largest = max((math.log(step.ratio) for step in steps), default=0.0)
     return Drift(
         series,
-        math.exp(away),
-        "step" if largest > 0.75 * away else "creep",
+        ratio,
+        "step" if largest > 0.75 * math.log(ratio) else "creep",
         series.entries[last.start],
         series.entries[best.stop - 1],
+        exponential(apart(last, best, _rounded_to(series)).interval()),
+        tuple(steps),
     )
-
-
-def _rises(levels: Sequence[Level], best: Level) -> Iterator[float]:
-    after = levels[levels.index(best) :]
-    return (new.mean - old.mean for old, new in pairwise(after))

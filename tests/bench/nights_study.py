@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 from harness.stats.runs import Floats
-from harness.stats.steps import levels
+from harness.stats.steps import apart, levels
 
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7)
 FIRST = 6  # nights, from which a level can be judged
@@ -32,6 +32,13 @@ def fails(values: Floats, floor: float) -> bool:
     return bool(np.expm1(means[-1] - min(means)) > floor)
 
 
+def holds(values: Floats) -> bool:
+    """Whether the interval of the last level holds the step, on the night that it is seen."""
+    found = levels(values)
+    low, _, high = apart(found[-1], min(found, key=lambda level: level.mean)).interval()
+    return low <= STEP <= high
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--series", type=int, default=200)
@@ -40,11 +47,13 @@ def main() -> None:
     parser.add_argument("--floor", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    print("| correlation | fails without a change | step seen in 3 nights | in 10 | in 30 |")
-    print("|---|---|---|---|---|")
+    print(
+        "| correlation | fails without a change | step seen in 3 nights | in 10 | in 30 | interval holds it |"
+    )
+    print("|---|---|---|---|---|---|")
     for correlation in CORRELATIONS:
         random = np.random.default_rng(asked.seed)
-        failed, waited = 0, []
+        failed, waited, held = 0, [], []
         for _ in range(asked.series):
             same = asked.noise * drawn(random, asked.nights, correlation)
             failed += any(fails(same[:night], asked.floor) for night in range(FIRST, asked.nights + 1))
@@ -52,8 +61,11 @@ def main() -> None:
             worse[BEFORE:] += STEP
             seen = (night for night in range(1, AFTER + 1) if fails(worse[: BEFORE + night], asked.floor))
             waited.append(next(seen, AFTER + 1))
+            if waited[-1] <= AFTER:
+                held.append(holds(worse[: BEFORE + waited[-1]]))
         seen_in = [sum(wait <= nights for wait in waited) for nights in (3, 10, AFTER)]
-        shares = " | ".join(f"{count / asked.series:.0%}" for count in (failed, *seen_in))
+        found = [*(count / asked.series for count in (failed, *seen_in)), np.mean(held)]
+        shares = " | ".join(f"{share:.0%}" for share in found)
         print(f"| {correlation} | {shares} |")
 
 

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import page_width
+    from harness.report.findings.changed_then import with_changes
     from harness.report.findings.series_words import too_few_runs
     from harness.report.text import trends
     from harness.store.history import history_path, read_history
@@ -44,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
         hint = "" if arguments.runs else adds
         raise SpecError("no run in the history", where=str(path), hint=hint)
     courses, runs = series(history), {entry.run for entry in history}
-    regressions = drifts(courses, arguments.floor / 100)
+    regressions = with_changes(drifts(courses, arguments.floor / 100), arguments.out)
     if arguments.json:
         print(json.dumps({"runs": len(runs), "drifts": [d.as_json() for d in regressions]}))
     elif arguments.markdown:

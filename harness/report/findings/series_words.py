@@ -1,13 +1,15 @@
 """Series of a history in words: a name for each, what has become worse, and what cannot be judged yet."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import compress
 
 from harness.model import HistoryEntry, known
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, short
+from harness.report.findings.changed_then import changed_words
 from harness.report.wording import listing, plain, version_words
-from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
+from harness.verdicts.history import LEAST_NIGHTS, Change, Drift, Series
 
 TWO_LEVELS = 2 * LEAST_NIGHTS  # runs
 
@@ -93,11 +95,39 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
     worse = [drift.series for drift in drifts]
     for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
+        low, high = drift.span
         yield plain(
             f"{name}: {100 * drift.share:.1f}% worse than its best level, "
-            f"{kind}, since {_run_words(drift.since)}; the best level ended with {_run_words(drift.best)}",
+            f"{kind}, since {_run_words(drift.since)}; the best level ended with {_run_words(drift.best)}; "
+            f"95% interval {100 * low:.1f} to {100 * high:.1f}%",
             600,
         )
+
+
+def since_lines(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str]:
+    """A line for each day on which figures became worse, the last one first: whose, by how much that day, and
+    what changed then. A figure that is worse by two steps is in the lines of two days.
+    """
+    by_day: dict[str, list[Change]] = {}
+    steps = [step for drift in drifts for step in drift.steps]
+    for step in sorted(steps, key=lambda each: each.since.created_utc, reverse=True):
+        by_day.setdefault(step.since.created_utc[:10], []).append(step)
+    figures = Counter(_backend(figure) for figure in series if len(figure.entries) >= TWO_LEVELS)
+    for day, worse in by_day.items():
+        counts = Counter(_backend(step.series) for step in worse)
+        whose = listing(
+            [f"{name} ({count} of {counted(figures[name], 'figure')})" for name, count in counts.items()]
+        )
+        most = all(2 * counts[name] > figures[name] for name in figures)
+        every = "every backend, " if len(figures) > 1 and most else ""
+        shares = sorted(step.share for step in worse)
+        by = " to ".join(dict.fromkeys(f"{100 * share:.1f}" for share in (shares[0], shares[-1])))
+        changed = f"Changed around then: {changed_words(worse)}."
+        yield plain(f"Worse since {day}: {every}{whose}, by {by}%. {changed}", 800)
+
+
+def _backend(series: Series) -> str:
+    return f"{'SIMULATED ' if series.simulated else ''}{series.label}"
 
 
 def _run_words(entry: HistoryEntry) -> str:

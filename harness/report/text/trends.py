@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted
-from harness.report.findings.series_words import conclusion, names
+from harness.report.findings.series_words import conclusion, names, since_lines
 from harness.report.wording import markdown_escaped, markdown_row
 from harness.verdicts.history import Drift, Series
 
@@ -22,7 +22,7 @@ def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | N
     longest = max(map(len, texts), default=0)
     lines = [*(_line(name.ljust(longest), figure) for name, figure in zip(texts, series, strict=True)), ""]
     lines += _explained(series)
-    lines += conclusion(series, drifts)
+    lines += [*conclusion(series, drifts), *since_lines(series, drifts)]
     if columns is not None:
         lines = [part for line in lines for part in wrap(line, columns, subsequent_indent="  ") or [""]]
     return "\n".join(lines)
@@ -34,7 +34,8 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
         for name, figure in zip(names(series), series, strict=True)
     )
     rows = map(markdown_row, cells)
-    lines = [f"**{markdown_escaped(line)}**\n" for line in conclusion(series, drifts)]  # paragraphs
+    found = [*since_lines(series, drifts), *conclusion(series, drifts)]
+    lines = [f"**{markdown_escaped(line)}**\n" for line in found]  # paragraphs
     lines += [f"{text}\n" for text in _explained(series)]
     return "\n".join([*lines, "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
 

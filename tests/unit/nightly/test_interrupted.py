@@ -8,6 +8,7 @@ import pytest
 
 from harness.errors import ExitCode
 from harness.nightly import load_suite, spend
+from harness.nightly.page import verdict
 
 RUN = '[[run]]\nscenario = "fixed-length"\nbackends = ["truth"]\nconcurrency = [1]\n'
 SUITE = f'[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n{RUN}{RUN}'
@@ -61,7 +62,9 @@ def test_the_run_is_told_to_stop_and_waited_for(spent, deaf):
     night, run = spent(SUITE, noted.append, deaf=deaf)
     assert run.told == [signal.SIGINT, *([signal.SIGKILL] if deaf else [])]
     assert len(run.waits) == 2 + deaf
-    assert (night.interrupted, night.exit_code, night.steps) == (True, ExitCode.INTERRUPTED, ())
+    assert (night.interrupted, night.exit_code) == (True, ExitCode.INTERRUPTED)
+    assert [(step.state, step.why) for step in night.steps] == [("interrupted", "nothing was measured")]
+    assert verdict(night).endswith(" The night was interrupted. Runs missing: 2 of 2.")
     assert len(noted) == 1
 
 

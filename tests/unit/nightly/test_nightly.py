@@ -21,6 +21,7 @@ from harness.nightly.run_suite import _expected_s, _step, spend
 from harness.nightly.suite import About, Entry, Suite
 from harness.plan import LoadPoint
 from harness.report.findings.against import place_words
+from harness.report.findings.changed_then import with_changes
 from harness.spec.backend_refs import load_backend
 from harness.spec.files import names
 from harness.spec.scenario import load_scenario
@@ -207,6 +208,36 @@ def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path):
     worse = "chat vllm c8 TTFT p50 (think time 2 s): 50.0% worse than its best level"
     assert f"- {worse}" in page(made)
     assert worse in drawn(made).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tmp_path):
+    """The first screen says whose figures, since when, by how much, and what changed then."""
+    loads = [EIGHT | {"value": users} for users in range(1, 9)]
+    entries_of = [
+        documents.made(
+            HistoryEntry,
+            run=f"run-{number}",
+            created_utc=f"2026-11-{number + 1:02d}T03:00:00",
+            scenario="chat",
+            label=label,
+            load=load,
+            engine_version="0.27" if label == "vllm" and number >= 3 else "0.26",
+            metrics={"ttft_ms.p50": {"interval": [None, value if label == "vllm" else 100, None], "runs": 1}},
+        )
+        for number, value in enumerate([100, 101, 100, 150, 151, 150])
+        for label in ("vllm", "sglang")
+        for load in loads
+    ]
+    courses = tuple(series(entries_of))
+    found = tuple(with_changes(drifts(courses), tmp_path))
+    made = night(tmp_path, ("measured", "", 0), drifts=found, courses=courses, new=8)
+    lines = page(made).splitlines()
+    assert lines[4] == "**Worse for several nights: 8 figures, new tonight.**"
+    changed = "Changed around then: engine version 0.26 to 0.27 (vllm, 2026-11-04)."
+    assert lines[6] == f"- Worse since 2026-11-04: vllm (8 of 8 figures), by 49.8%. {changed}"
+    assert lines[8] == "<details><summary>Each of the 8 figures</summary>"
+    assert verdict(replace(made, new=0)) == "Worse for several nights: 8 figures, none of them new."
+    assert verdict(replace(made, new=3)) == "Worse for several nights: 8 figures, 3 of them new."
 
 
 def test_what_is_missing_is_said(tmp_path):

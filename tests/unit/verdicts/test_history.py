@@ -84,12 +84,15 @@ def test_a_step_is_found_once_it_stays():
         "load": {"kind": "concurrency", "value": 4},
         "metric": METRIC,
         "worse_by": found.ratio - 1,
+        "worse_by_interval": [found.interval.low - 1, found.interval.high - 1],
         "kind": "step",
         "since_run": "run-10",
         "since_engine_version": found.since.engine_version,
         "best_run": "run-09",
         "best_engine_version": found.best.engine_version,
+        "steps": [{"since_run": "run-10", "worse_by": found.ratio - 1, "changed": []}],
     }
+    assert 1.07 < found.interval.low < found.ratio < found.interval.high < 1.11
 
 
 @pytest.mark.parametrize("slow", [1, 2])

@@ -87,7 +87,8 @@ def test_the_document_has_shares_and_the_page_a_table(results, capsys):
     assert drift["worse_by"] == pytest.approx(0.2, abs=0.01)
     history(results, "--markdown")
     page = capsys.readouterr().out
-    assert page.startswith("**chat vllm c4 TTFT p50: 20")
+    assert page.startswith("**Worse since 2026-11-11: vllm (1 of 1 figure), by 20.0%. Changed around then: ")
+    assert "\n**chat vllm c4 TTFT p50: 20" in page
     assert "| chat sglang c4 output | 14 | 594 tokens/s | " in page
 
 
@@ -107,12 +108,14 @@ def test_figures_of_a_scripted_server_are_marked(tmp_path, capsys, monkeypatch):
         night = [replace(entry(number, "vllm", **{"ttft_ms.p50": value}), simulated=True)]
         append_history(history_path(tmp_path), night)
     history(tmp_path)
-    line, _, _means, drift = capsys.readouterr().out.splitlines()
+    line, _, _means, drift, since = capsys.readouterr().out.splitlines()
     assert line.startswith("SIMULATED chat vllm c4 TTFT p50  ")
     assert drift.startswith("SIMULATED chat vllm c4 TTFT p50: 50.0% worse")
+    assert since.startswith("Worse since 2026-11-04: SIMULATED vllm (1 of 1 figure), by 50.0%.")
     history(tmp_path, "--markdown")
     page = capsys.readouterr().out
-    assert page.startswith("**SIMULATED chat vllm")
+    assert page.startswith("**Worse since 2026-11-04: SIMULATED vllm")
+    assert "\n**SIMULATED chat vllm" in page
     assert "| SIMULATED chat vllm c4 TTFT p50 | 6 |" in page
     history(tmp_path, "--json")
     assert json.loads(capsys.readouterr().out)["drifts"][0]["simulated"] is True

@@ -60,7 +60,7 @@ def test_what_became_worse_is_named_as_its_series_is():
     slower = [
         one for number, p50 in enumerate([100.0] * 3 + [150.0] * 3) for one in night(number, p50, host=OTHER)
     ]
-    (*_, last) = printed([*history([100.0] * 6), *slower])
+    (*_, last, _since) = printed([*history([100.0] * 6), *slower])
     assert last.startswith(
         "chat vllm c4 TTFT p50 (Xeon): 50.0% worse than its best level, by one step, since"
     )
@@ -75,7 +75,7 @@ def test_what_became_worse_is_named_as_its_series_is():
 )
 def test_a_run_has_the_day_of_its_measurement_where_its_name_has_that_of_an_import(run, words):
     made = history([100.0] * 3 + [150.0] * 3)
-    (*_, last) = printed([replace(one, run=run) if one.run == "run-03" else one for one in made])
+    (*_, last, _since) = printed([replace(one, run=run) if one.run == "run-03" else one for one in made])
     assert f"by one step, since {words}" in last
 
 
@@ -83,7 +83,7 @@ def test_each_figure_that_became_worse_is_a_paragraph_of_markdown():
     """Lines next to each other would run into one."""
     nights = enumerate([100.0] * 3 + [150.0] * 3)
     made = [one for number, p50 in nights for host in (HOST, OTHER) for one in night(number, p50, host=host)]
-    first, second, means, table = trends.markdown(series(made), drifts(series(made))).split("\n\n")
+    _since, first, second, means, table = trends.markdown(series(made), drifts(series(made))).split("\n\n")
     assert first.startswith(r"**chat vllm c4 TTFT p50 (EPYC): 50.0% worse")
     assert second.startswith(r"**chat vllm c4 TTFT p50 (Xeon): 50.0% worse")
     assert (means, table[:10]) == (trends.EXPLAINED, "| figure |")
@@ -101,7 +101,8 @@ def test_the_last_value_has_its_unit():
 
 def test_an_engine_whose_version_nobody_knows_is_called_so():
     levels = enumerate([100.0] * 3 + [150.0] * 3)
-    (*_, last) = printed([one for number, p50 in levels for one in night(number, p50, engine_version=None)])
+    nights = [one for number, p50 in levels for one in night(number, p50, engine_version=None)]
+    (*_, last, _since) = printed(nights)
     assert (
         "since run-03 (of 2026-11-04, engine version not known); the best level ended with run-02 "
         "(of 2026-11-03, engine version not known)" in last
