@@ -29,7 +29,7 @@ from harness.imports.taken import (
 )
 from harness.model import PERCENTILES, STATISTICS, Load
 from harness.model.numbers import counted
-from harness.records.layout import Outcome
+from harness.records.layout import UNKNOWN, Outcome
 
 TOOL = "aiperf"
 KEYS = {"metadata", "metrics"}  # of a line
@@ -133,14 +133,14 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     rows.check_streamed()
     if about is not None:
         count = about.request_count.avg if about.request_count else None
-        good = [row for row in rows.measured if row.outcome is Outcome.OK]
-        agree(f"request_count (in {SUMMARY})", count, len(good), where)
+        agree(f"request_count (in {SUMMARY})", count, len(rows.answered), where)
         if about.time_to_first_token is not None:
             average = about.time_to_first_token.avg
             scale = _scale(about.time_to_first_token.unit, where)
             agree(f"time_to_first_token (in {SUMMARY})", average and average * scale, mean(ttfts_ms), where)
     phase = _phase(about, where)
-    load = _load(phase, len(rows.measured), where)
+    measured = rows.measured
+    load = _load(phase, len(measured), where)
     lacks = [INTENDED, TEXTS]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
@@ -148,7 +148,7 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         lacks.append(LOAD)
     if own_counts:
         lacks.append(TOKENS)
-    gaps = all(row.pieces is not None for row in rows.measured if row.outcome is Outcome.OK)
+    gaps = bool((rows.answered["pieces"] != UNKNOWN).all())
     if not gaps:
         lacks.append(f"{ARRIVALS} (inter_chunk_latency has it)")
     yield Taken(
@@ -160,8 +160,8 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         cap=_cap(phase),
         records=rows.records(load.slots),
         model=_model(about),
-        started_unix_ns=round(min((a.sent_s for a in rows.measured), default=0.0) * 1e9) or None,
-        planned=len(rows.measured),
+        started_unix_ns=round(float(measured["sent_s"].min()) * 1e9) or None if len(measured) else None,
+        planned=len(measured),
         facts=("answers", "outcomes", "tokens", "times", *(("arrivals",) if gaps else ())),
         lacks=tuple(lacks),
     )

@@ -176,7 +176,7 @@ def _experiment(document: Document, experiment: _Experiment, about: _Summary | N
         load=load,
         records=rows.records(load.slots),
         model=model,
-        started_unix_ns=round(min(answer.sent_s for answer in rows.measured) * 1e9) or None,
+        started_unix_ns=round(float(rows.measured["sent_s"].min()) * 1e9) or None,
         planned=len(rows),
         facts=("answers", "outcomes", "times", "arrivals", *(("tokens",) if counts else ())),
         lacks=tuple(lacks),

@@ -119,10 +119,10 @@ def _agree_with_summary(document: Document, rows: Rows) -> None:
     about = next_to(document.path, SUMMARY, _Summary, TOOL)
     if about is None:
         return
-    good = [row for row in rows.measured if row.outcome is Outcome.OK]
+    good = rows.answered
     agree(f"count (in {SUMMARY})", about.successes.count, len(good), document.where)
     stated = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
-    found = mean([row.first_s - row.sent_s for row in good if row.first_s is not None])
+    found = mean((good["first_s"] - good["sent_s"]).tolist())
     agree(f"time_to_first_token (in {SUMMARY})", stated, found, document.where)
 
 

@@ -1,13 +1,16 @@
 """What a reader takes from a file: one measurement, on its way to a cell of a run folder."""
 
 import os
+import struct
 import tempfile
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isfinite, nan
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,6 +45,31 @@ _WRONG = 0.005  # by which a tool's own mean may miss that of its records: round
 MOST_S = 30 * 86_400
 _LATEST_S = 9e9  # in ns it fits into 64 bits
 _MOST_COUNT = 2**31 - 1  # tokens of a request: what 32 bits hold
+_EVENTS_AT_ONCE = 1 << 16  # are written together
+# What is kept of an answer, by the column of REQUEST_DTYPE that it becomes. NaN and UNKNOWN: not known.
+_TIMES = {
+    "sent_ns": "sent_s",
+    "first_text_ns": "first_s",
+    "last_text_ns": "last_s",
+    "end_ns": "end_s",
+    "intended_ns": "intended_s",
+}
+_COUNTS = {
+    "prompt_tokens": "prompt_tokens",
+    "cached_tokens": "cached_tokens",
+    "output_tokens": "output_tokens",
+    "first_tokens": "first_tokens",
+    "text_events": "pieces",
+}
+_KEPT = np.dtype(
+    [
+        *((name, "<f8") for name in _TIMES.values()),
+        *((name, "<i4") for name in _COUNTS.values()),
+        ("outcome", "u1"),
+        ("warmup", "?"),
+    ]
+)
+_PACKED = struct.Struct("<5d5iB?")
 
 
 def _no_records() -> Records:
@@ -82,8 +110,7 @@ class Taken:
         return not any(lack.startswith(LOAD) for lack in self.lacks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds on one clock; None: not known. `chunks_s`: arrivals, ascending; all have text but the
     first `empty_first` and the last `empty_last`.
     """
@@ -111,84 +138,109 @@ class Rows:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._answers: list[Answer] = []
+        self._packed = bytearray()  # of _KEPT
+        self._errors: dict[int, str] = {}
+        self._first_s = 0.0  # when the first was sent
+        self._unwritten: list[tuple[int, Answer]] = []  # with events
+        self._unwritten_count = 0  # of these events
         self._events, name = tempfile.mkstemp(prefix="bench-import-")
         Path(name).unlink()
         weakref.finalize(self, os.close, self._events)
         self._event_count = 0
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self._packed) // _KEPT.itemsize
 
     def add(self, answer: Answer) -> None:
         """Raises SpecError for impossible times and counts: other units, or a damaged file."""
-        times = [answer.sent_s, answer.first_s, answer.last_s, answer.end_s]
+        number = len(self)
+        times = answer.sent_s, answer.first_s, answer.last_s, answer.end_s
         known = [time for time in times if time is not None]
-        if not all(np.isfinite(known)) or sorted(known) != known:
+        if not all(map(isfinite, known)) or sorted(known) != known:
             order = "send, first text, last text and end"
-            raise wrong(f"request {len(self)}: its times are not in the order of {order}", self._where)
+            raise wrong(f"request {number}: its times are not in the order of {order}", self._where)
         if (took_s := known[-1] - known[0]) > MOST_S:
-            raise wrong(f"request {len(self)}: took {short(took_s)} s: other units?", self._where)
-        if (self._answers and abs(known[0] - self._answers[0].sent_s) > MOST_S) or abs(known[0]) > _LATEST_S:
-            raise wrong(f"request {len(self)}: sent at {short(known[0])} s: other units?", self._where)
-        for count in (answer.prompt_tokens, answer.cached_tokens, answer.output_tokens, answer.first_tokens,
-                      answer.pieces):  # fmt: skip
+            raise wrong(f"request {number}: took {short(took_s)} s: other units?", self._where)
+        if not number:
+            self._first_s = known[0]
+        if abs(known[0] - self._first_s) > MOST_S or abs(known[0]) > _LATEST_S:
+            raise wrong(f"request {number}: sent at {short(known[0])} s: other units?", self._where)
+        due_s = answer.intended_s
+        if due_s is not None and not abs(due_s - known[0]) <= MOST_S:
+            raise wrong(f"request {number}: meant for {short(due_s)} s: other units?", self._where)
+        counts = (answer.prompt_tokens, answer.cached_tokens, answer.output_tokens, answer.first_tokens,
+                  answer.pieces)  # fmt: skip
+        for count in counts:
             if count is not None and not 0 <= count <= _MOST_COUNT:
-                raise wrong(f"request {len(self)}: a count of {count}, which is no amount", self._where)
+                raise wrong(f"request {number}: a count of {count}, which is no amount", self._where)
+        self._packed += _PACKED.pack(
+            *(nan if time is None else time for time in (*times, due_s)),
+            *(UNKNOWN if count is None else count for count in counts),
+            answer.outcome,
+            answer.warmup,
+        )
+        if answer.error:
+            self._errors[number] = answer.error[:300]
         if answer.chunks_s is not None:
-            self._write(len(self), answer)
-        self._answers.append(replace(answer, chunks_s=None))
+            self._unwritten.append((number, answer))
+            self._unwritten_count += len(answer.chunks_s)
+            if self._unwritten_count >= _EVENTS_AT_ONCE:
+                self._write()
 
-    def _write(self, seq: int, answer: Answer) -> None:
+    def _write(self) -> None:
         """Stamps become relative later, when the first send is known."""
-        chunks_s = answer.chunks_s
-        assert chunks_s is not None
-        events = np.zeros(len(chunks_s), EVENT_DTYPE)
-        events["seq"], events["kind"] = seq, EventKind.OTHER
-        events["kind"][answer.empty_first : len(events) - answer.empty_last] = EventKind.TEXT
-        events["text_chars"], events["wire_bytes"] = 0, UNKNOWN
-        events["stamp_ns"] = np.rint(chunks_s * 1e9)
+        events, start = np.zeros(self._unwritten_count, EVENT_DTYPE), 0
+        events["kind"], events["wire_bytes"] = EventKind.TEXT, UNKNOWN
+        for seq, answer in self._unwritten:
+            assert answer.chunks_s is not None
+            own = events[start : start + len(answer.chunks_s)]
+            own["seq"], own["stamp_ns"] = seq, np.rint(answer.chunks_s * 1e9)
+            own["kind"][: answer.empty_first] = EventKind.OTHER
+            own["kind"][len(own) - answer.empty_last :] = EventKind.OTHER
+            start += len(own)
         write_all(self._events, events.tobytes())
         self._event_count += len(events)
+        self._unwritten, self._unwritten_count = [], 0
+
+    @property
+    def measured(self) -> NDArray[np.void]:
+        """What is kept of each request but those of the warm-up: times in s, NaN and UNKNOWN where not known.
+        None may be added while it is in use.
+        """
+        kept = np.frombuffer(self._packed, _KEPT)
+        measured: NDArray[np.void] = kept[~kept["warmup"]]
+        return measured
+
+    @property
+    def answered(self) -> NDArray[np.void]:
+        """Those of `measured` that ended well."""
+        answered: NDArray[np.void] = self.measured[self.measured["outcome"] == Outcome.OK]
+        return answered
 
     def records(self, slots: int | None = None) -> Records:
         """Times count from the first send. With `slots` of a closed loop, a slot is free when an answer has
         ended."""
         if not len(self):
             return _no_records()
-        rows = empty_requests(len(self))
-        t0 = min(answer.sent_s for answer in self._answers)
-        for row, answer in zip(rows, self._answers, strict=True):
-            row["outcome"] = answer.outcome
-            row["phase"] = Phase.WARMUP if answer.warmup else Phase.MEASURE
-            for name, at_s in (
-                ("sent_ns", answer.sent_s),
-                ("first_text_ns", answer.first_s),
-                ("last_text_ns", answer.last_s),
-                ("end_ns", answer.end_s),
-                ("intended_ns", answer.intended_s),
-            ):
-                if at_s is not None:
-                    row[name] = round((at_s - t0) * 1e9)
-            for name, count in (
-                ("prompt_tokens", answer.prompt_tokens),
-                ("cached_tokens", answer.cached_tokens),
-                ("output_tokens", answer.output_tokens),
-                ("first_tokens", answer.first_tokens),
-                ("text_events", answer.pieces),
-            ):
-                if count is not None:
-                    row[name] = count
+        kept, rows = np.frombuffer(self._packed, _KEPT), empty_requests(len(self))
+        t0 = float(kept["sent_s"].min())
+        rows["outcome"] = kept["outcome"]
+        rows["phase"] = np.where(kept["warmup"], Phase.WARMUP, Phase.MEASURE)
+        for column, name in _TIMES.items():
+            rows[column] = np.where(np.isnan(kept[name]), UNKNOWN, np.rint((kept[name] - t0) * 1e9))
+        for column, name in _COUNTS.items():
+            rows[column] = kept[name]
         if slots is not None:
             rows["intended_ns"] = _slot_free_ns(rows, slots)
         rows["start_ns"] = rows["sent_ns"]
         if slots is None and (rows["intended_ns"] != UNKNOWN).all():
             rows["start_ns"] = rows["intended_ns"]
         empty = [""] * len(rows)
-        errors = [answer.error[:300] for answer in self._answers]
+        errors = [self._errors.get(number, "") for number in range(len(rows))]
         return Records(rows, self._stamped(round(t0 * 1e9)), empty, empty, errors)
 
     def _stamped(self, t0_ns: int) -> NDArray[np.void]:
+        self._write()
         if not self._event_count:
             return np.zeros(0, EVENT_DTYPE)
         with os.fdopen(os.dup(self._events), "r+b") as file:
@@ -198,13 +250,9 @@ class Rows:
 
     def check_streamed(self) -> None:
         """Raises SpecError if no answer has a first token: without streaming none is known."""
-        outcomes = {answer.outcome for answer in self._answers}
-        if Outcome.EMPTY in outcomes and Outcome.OK not in outcomes:
+        outcomes = np.frombuffer(self._packed, _KEPT)["outcome"]
+        if (outcomes == Outcome.EMPTY).any() and not (outcomes == Outcome.OK).any():
             raise wrong("no answer has a first token", self._where, hint="measure with streaming")
-
-    @property
-    def measured(self) -> list[Answer]:
-        return [answer for answer in self._answers if not answer.warmup]
 
 
 def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:

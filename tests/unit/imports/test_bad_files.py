@@ -33,7 +33,8 @@ def test_lines_that_were_cut_off(tmp_path):
     assert ":120: is not what aiperf writes" in refused(path)
 
 
-REPORT = Path(__file__).resolve().parents[2] / "captures" / "imports" / "report-0.2" / "r.yaml"
+CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
+REPORT = CAPTURES / "report-0.2" / "r.yaml"
 
 
 @pytest.mark.parametrize("lost", [1, 5, 200, 900])
@@ -108,9 +109,19 @@ def test_a_file_that_contradicts_itself(tmp_path, change):
     refused(foreign.write(tmp_path / "r.json", foreign.vllm() | change))
 
 
+def test_a_schedule_in_another_unit_than_the_sends(tmp_path):
+    document = json.loads((CAPTURES / "guidellm" / "r.json").read_text())
+    (benchmark,) = document["benchmarks"]
+    benchmark["config"]["strategy"] = {"type_": "constant", "rate": 5.0}
+    for request in benchmark["requests"]["successful"]:
+        request["info"]["timings"]["targeted_start"] *= 1e3
+    assert "request 0: meant for 1795599425420 s: other units?" in refused(
+        foreign.write(tmp_path / "r.json", document)
+    )
+
+
 def test_settings_without_their_measurements():
-    captures = Path(__file__).resolve().parents[2] / "captures" / "imports"
-    found = refused(captures / "genai-bench" / "experiment_metadata.json")
+    found = refused(CAPTURES / "genai-bench" / "experiment_metadata.json")
     assert "has the settings of genai-bench and no measurement" in found
 
 
