@@ -110,12 +110,17 @@ class CellView(RequestView):
         """None for an open loop."""
         return self.facts.load.slots
 
-    @cached_property
+    @property
     def timed(self) -> RequestView:
-        """The view itself; without requests for an imported file that has no send times."""
+        """The view itself; without requests for an imported file that has no send times.
+
+        Not kept: with itself inside, a view and its events would stay in memory until the collector runs.
+        """
         file = self.facts.imported
-        if file is None or "times" in file.facts:
-            return self
+        return self if file is None or "times" in file.facts else self._untimed
+
+    @cached_property
+    def _untimed(self) -> RequestView:
         return RequestView(replace(self.records, requests=self.requests[:0], events=self.records.events[:0]))
 
     @cached_property
