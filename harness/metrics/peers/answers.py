@@ -112,8 +112,10 @@ def _ends(records: Records, counts: Marks, wanted: NDArray[np.int32]) -> tuple[F
     last = np.full(records.seq_count, np.iinfo(np.int64).min)
     for block in records.event_blocks():
         events = block[counts(block)]
-        np.minimum.at(first, events["seq"], events["stamp_ns"])
-        np.maximum.at(last, events["seq"], events["stamp_ns"])
+        # Arrays of their own: on fields of packed rows `at` takes five times as long.
+        seqs, stamps_ns = events["seq"].astype(np.intp), events["stamp_ns"].astype(np.int64)
+        np.minimum.at(first, seqs, stamps_ns)
+        np.maximum.at(last, seqs, stamps_ns)
     return first[wanted] / NS_PER_MS, last[wanted] / NS_PER_MS
 
 

@@ -11,7 +11,7 @@ from harness.model import CellFacts
 from harness.model.numbers import short
 from harness.records.layout import Records
 
-STATISTICS = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 # measure → its place in a cell of summary.json, its unit
 HERE: Mapping[Measure, tuple[str, str]] = {
@@ -54,16 +54,20 @@ def _figures(tool: Tool, answers: Answers) -> Iterator[Figure]:
         if not isinstance(value, Sample):
             yield Figure(measure, "", unit, path, value)
             continue
-        for name, share in STATISTICS.items():
-            yield Figure(measure, name, unit, f"{path}.{name}", _statistic(value, share, tool.percentile))
+        for name, figure in _statistics(value, tool.percentile).items():
+            yield Figure(measure, name, unit, f"{path}.{name}", figure)
 
 
-def _statistic(sample: Sample, share: float | None, method: Percentile) -> float | None:
-    if not len(sample.values) or (sample.weights is not None and not sample.weights.any()):
-        return None
-    if share is None:
-        return float(np.average(sample.values, weights=sample.weights))
-    return float(np.quantile(sample.values, share, weights=sample.weights, method=method))
+def _statistics(sample: Sample, method: Percentile) -> dict[str, float | None]:
+    values, weights = sample.values, sample.weights
+    if not len(values) or (weights is not None and not weights.any()):
+        return dict.fromkeys(("mean", *PERCENTILES))
+    # Together they need one partition of the values, which are as many as tokens.
+    found = np.quantile(values, list(PERCENTILES.values()), weights=weights, method=method)
+    return {
+        "mean": float(np.average(values, weights=weights)),
+        **dict(zip(PERCENTILES, found.tolist(), strict=True)),
+    }
 
 
 def _evidence(answers: Answers) -> Iterator[tuple[str, str]]:
