@@ -10,7 +10,7 @@ from statistics import median
 
 from harness.model import PERCENTILES, VERDICTS, Capacity, CellResult, LoadPoint, Price, Reason, Summary
 from harness.model.json_path import number_at
-from harness.model.numbers import as_given, counted
+from harness.model.numbers import as_given, counted, quotient
 from harness.report.wording import listing
 
 _FEW_LOADS = 2  # of more, a page folds all but the leading ones
@@ -168,12 +168,12 @@ def repeats_words(summary: Summary) -> str:
 def asked_words(summary: Summary) -> str:
     """`prompts of 81 tokens, answers of 62 to 63 tokens`: the means of the cells, as the servers count them.
 
-    What no server counts is left out.
+    Prompts are those of all turns. What no server counts is left out.
     """
-    cells = [cell.conditions for cell in summary.cells if not cell.invalid]
+    cells = [cell for cell in summary.cells if not cell.invalid]
     means = {
-        "prompts": [cell.prompt_tokens.mean for cell in cells if cell.prompt_tokens],
-        "answers": [cell.output_tokens_mean for cell in cells],
+        "prompts": [quotient(cell.input_tokens_per_s, cell.requests_per_s) for cell in cells],
+        "answers": [cell.conditions.output_tokens_mean for cell in cells],
     }
     return ", ".join(
         f"{what} of {_ends(counts)} tokens"

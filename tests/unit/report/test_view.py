@@ -42,7 +42,7 @@ def test_loads_that_were_not_repeated_alike_have_a_range_of_repeats():
     least = {"kind": "concurrency", "value": 1}
     cells = [cell(name, repeat=repeat) for name in "ab" for repeat in (0, 1)]
     found = screen(summary(*cells, *(cell(name, load=least) for name in "ab")), 80, color=False)
-    assert found.startswith("shared-prefix: a and b, 1 to 2 repeats each\n")
+    assert found.startswith("shared-prefix: a and b, 1 to 2 repeats each; prompts of 544 tokens\n")
     assert "No verdict: 1 to 2 repeats per backend; " in found
     assert "a and b, 2 repeats each" in screen(summary(*cells), 80, color=False)
 
@@ -100,8 +100,9 @@ def test_the_head_says_what_was_asked():
     """TTFT of 500 tokens and of 8,000 are other figures: pages were compared that said neither."""
 
     def asked(label, prompt, answer, **changes):
-        conditions = {"prompt_tokens": {"mean": prompt}, "output_tokens_mean": answer}
-        return cell(label, conditions=conditions, **changes)
+        conditions = {"prompt_tokens": {"mean": 1.0}, "output_tokens_mean": answer}  # the mean of first turns
+        rates = {"input_tokens_per_s": prompt and 2 * prompt, "requests_per_s": 2.0}
+        return cell(label, conditions=conditions, **rates, **changes)
 
     invalid = {"verdict": "INVALID", "reasons": []}
     cells = [asked("a", 8123.4, 62.2), asked("b", 8123.4, 63.0), asked("b", 1.0, 1.0, validity=invalid)]
