@@ -57,6 +57,7 @@ class IssueCode(StrEnum):
     CLOCK_STEP = "clock-step"
     PACKET_LOSS = "packet-loss"
     REQUESTS_RESENT = "requests-resent"
+    CONNECTING = "connecting"
     USAGE_IMPLAUSIBLE = "usage-implausible"
     USAGE_MISSING = "usage-missing"
     TOKENS_PER_EVENT = "tokens-per-event"

@@ -18,6 +18,7 @@ from harness.validity.rule import Evidence, Rule, Violation
 
 MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
+MAX_CONNECTING_SHARE = 0.02
 MIN_SAMPLES = 5  # fewer have no median
 _MOST_NAMED = 3
 _LESS = "the server refuses what it has no room for: lower the load, or raise its limits; see its log"
@@ -160,6 +161,16 @@ def _coverage_short(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+def _connecting(cell: Evidence) -> Iterator[Violation]:
+    rows = cell.view.measured_requests
+    rows = rows[rows["sent_ns"] != UNKNOWN]
+    waited_ns, served_ns = np.maximum(rows["connect_ns"], 0), rows["end_ns"] - rows["sent_ns"]
+    share = float(waited_ns.sum()) / max(float(waited_ns.sum() + served_ns.sum()), 1.0)
+    if share > MAX_CONNECTING_SHARE:
+        waited = f"{np.count_nonzero(waited_ns)} of {counted(len(rows), 'request')}"
+        yield Violation(f"{percent_apart(share, MAX_CONNECTING_SHARE, decimals=1)}%, in {waited}")
+
+
 def _resent(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.measured_requests
     if resent := int(np.count_nonzero(rows["attempts"] > 1)):
@@ -241,8 +252,18 @@ RULES = (
         find=_resent,
         measures="requests sent a second time, on a new connection",
         limit="0",
-        hint="the server closed idle connections as requests left: raise its keep-alive timeout",
+        hint="the server closed connections as requests left: raise its keep-alive timeout, or its limit of "
+        "requests on a connection",
         cause="client",
         eases=True,
+    ),
+    Rule(
+        code=IssueCode.CONNECTING,
+        find=_connecting,
+        measures="share of their time for which requests waited for a new connection",
+        limit=f"{MAX_CONNECTING_SHARE:.0%}",
+        hint="requests/s of a closed loop and TTFT of an open one include it: let the server, and a proxy "
+        "before it, keep connections open",
+        cause="engine",
     ),
 )

@@ -378,6 +378,27 @@ def test_packet_loss_is_told_with_what_was_hit(column):
     assert "2 of 10 requests (20.0%)" in reason.measured
 
 
+@pytest.mark.parametrize(("connecting_ms", "found"), [(1, []), (3, ["connecting"])])
+def test_requests_that_wait_for_a_new_connection_are_named(connecting_ms, found):
+    """Requests of 100 ms: their send is stamped after it, so neither TTFT from the send nor E2E has it."""
+    made = records(*({**row, "texts": [row["sent"] + ms for ms in (5, 6, 100)]} for row in GOOD))
+    made.requests["connect_ns"] = connecting_ms * 1_000_000
+    assert codes(made)[1] == found
+    made.requests["connect_ns"][1:] = UNKNOWN  # on connections that were open
+    assert codes(made)[1] == []
+
+
+def test_the_reason_of_connecting_says_for_how_many_requests():
+    made = records(*GOOD)
+    made.requests["connect_ns"][::2] = made.requests["end_ns"][::2] - made.requests["sent_ns"][::2]
+    (reason,) = judge(Evidence(RequestView(made), facts())).reasons
+    assert (reason.code, reason.verdict, reason.measured) == (
+        "connecting",
+        "SUSPECT",
+        "33.3%, in 5 of 10 requests",
+    )
+
+
 def test_resent_requests_are_counted():
     made = records(*GOOD)
     made.requests["attempts"] = 1
