@@ -65,6 +65,7 @@ class Result:
     why: str = ""
     stored: Path | None = None
     interrupted: bool = False
+    unfinished: str = ""  # a candidate that was better in a trial, when the budget ended; not in `why`
 
 
 def tune(settings: Settings, ui: Ui) -> Result:
@@ -97,15 +98,17 @@ def why_default(
     `unfinished`: better in a trial, when it ended.
     """
     if unfinished:
-        return (
-            f"{values_text(unfinished)} was better in a trial, and the budget ended before all others had one"
-        )
+        return _unfinished_words(unfinished)
     tried = [trial for trial in trials if trial.values]
     if not tried and not spent:
         return "there is no other value to try here"
     failed = all(trial.value is None for trial in tried)
     found = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
     return f"{found} before the budget ended" if spent else found
+
+
+def _unfinished_words(values: Mapping[str, Value]) -> str:
+    return f"{values_text(values)} was better in a trial, and the budget ended before all others had one"
 
 
 def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
@@ -239,12 +242,12 @@ class _Session:
             short = last is not None and last.too_short and self._spent()
             hint = "a longer trial may have it: raise --budget" if short else ""
             raise SetupError(lack, where=f"backend {self._ref.label}", hint=hint)
-        values = trials.changed(best)
+        values, unfinished = trials.changed(best), trials.changed(search.unfinished or {})
         if not values:
-            unfinished = trials.changed(search.unfinished or {})
             why = why_default(trials.done, spent=self._spent(), unfinished=unfinished)
             return replace(result, why=why)
-        return self._confirmed(replace(result, values=values))
+        words = _unfinished_words(unfinished) if unfinished and unfinished != values else ""
+        return self._confirmed(replace(result, values=values, unfinished=words))
 
     def _spent(self) -> bool:
         return self._trials.seconds() >= self._settings.budget_s

@@ -134,5 +134,7 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
         print(f"the default stands: {result.why}")
     else:
         print(f"the default stands: {values} is not shown to be {better}\n  {result.verdict}: {result.why}")
+    if result.unfinished:
+        print(f"not decided: {result.unfinished}")
     print(f"trials: {result.folder}")
     return ExitCode.OK

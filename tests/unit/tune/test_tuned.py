@@ -2,6 +2,7 @@
 
 import dataclasses
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
@@ -276,6 +277,40 @@ def test_a_machine_whose_processor_has_no_name_is_named_by_what_is_known(monkeyp
     point = LoadPoint("concurrency", 1)
     session = tuning._Session(tuning.Settings(of.options, 60), of, point, "tpot_ms.p50", tmp_path, None)
     assert session._provenance(1.0).host == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tuned", "words"),
+    [
+        (6, {"threads": 2}, "threads=2, max_sequences=4 was better in a trial, and the budget ended"),
+        (99, {"threads": 2, "max_sequences": 4}, ""),
+    ],
+)
+def test_a_candidate_that_was_better_when_the_budget_ended_is_named_though_another_value_changed(
+    monkeypatch, tmp_path, seconds, tuned, words
+):
+    """Each trial takes a second. Of max_sequences not every candidate had one when the budget ended."""
+    of = prepared("llamacpp")
+    point = LoadPoint("concurrency", 1)
+    session = tuning._Session(tuning.Settings(of.options, seconds), of, point, "tpot_ms.p50", tmp_path, None)
+    start = {**session._trials.start, "threads": 1, "max_sequences": 1}
+    tried = []
+
+    def measure(values, share):
+        tried.append(values)
+        return 100.0 - 10 * values["threads"] - 10 * min(values["max_sequences"], 4)
+
+    fake = SimpleNamespace(
+        metric="tpot_ms.p50", point=point, done=[], folder=tmp_path, start=start, measure=measure,
+        shares=lambda: (0.5, 1.0), seconds=lambda: len(tried),
+        changed=lambda values: {key: value for key, value in values.items() if value != start[key]},
+    )  # fmt: skip
+    session._trials = fake
+    monkeypatch.setattr(session, "_confirmed", lambda found: found)
+    result = session.conduct({"threads": (1, 2), "max_sequences": (1, 2, 4, 8)})
+    assert result.values == tuned
+    assert result.unfinished.startswith(words)
+    assert bool(result.unfinished) == bool(words)
 
 
 def test_values_that_the_command_line_held_are_kept_with_those_found(tmp_path):

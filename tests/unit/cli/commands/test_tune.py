@@ -142,6 +142,13 @@ def test_where_nothing_is_stored_the_default_stands(search, capsys, changes, lin
     assert search.reported == ([RUN] if "comparison" in changes else [])
 
 
+def test_a_candidate_that_the_budget_left_undecided_is_named_after_the_others(search, capsys):
+    left = "threads=4 was better in a trial, and the budget ended before all others had one"
+    search.result = result(values={"threads": 2}, comparison=RUN, verdict="same", why="x", unfinished=left)
+    assert main(COMMAND) == ExitCode.OK
+    assert f"  same: x\nnot decided: {left}\ntrials: " in capsys.readouterr().out
+
+
 def test_a_share_or_a_price_is_better_and_not_faster(search, capsys):
     made = {"metric": "prefix_cache_hit_rate", "values": {"threads": 2}, "comparison": RUN}
     search.result = result(**made, verdict="faster", stored=Path("/config/variants/vllm.toml"))
