@@ -27,6 +27,7 @@ from harness.records.request_table import RequestTable
 # engine: the run failed, which counts against the engine. client and machine: nothing about the engine, so
 # an INVALID cell is measured again. work: of what was asked; measuring again is no better.
 Cause = Literal["engine", "client", "machine", "work"]
+LONGEST_AGAIN_S = 1_800.0  # of a cell that is measured again: a soak of hours is its user's to begin again
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median_high
 
-from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, UnderLoad, Validity, known
+from harness.model import (
+    CellResult,
+    IssueCode,
+    NextStep,
+    PairVerdict,
+    Reason,
+    Summary,
+    UnderLoad,
+    Validity,
+    known,
+)
 from harness.model.measures import measure
-from harness.model.numbers import as_given, counted
+from harness.model.numbers import as_given, counted, duration
 from harness.report.view import labels, repeats
 from harness.report.wording import are, listing, plain, were
-from harness.validity import blame
+from harness.validity import LONGEST_AGAIN_S, blame
 from harness.verdicts.capacity import invalid_cells
 
 BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags and prints the run that has them
@@ -61,9 +71,18 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
     code, count = codes.most_common(1)[0]
     reasons = [reason for cell in cells for reason in cell.reasons if reason.verdict == verdict]
     hint = advice(summary, code, [reason for reason in reasons if reason.code == code])
+    if hint and verdict == "INVALID" and any(_took_too_long(cell) for cell in judged):
+        hint += f"; only a new run measures a cell of over {duration(LONGEST_AGAIN_S)} again"
     if hint:
         why = f"{count} of {counted(len(summary.cells), 'cell')} {are(count)} {verdict}, {code}"
         yield NextStep(why=plain(why), do=plain(hint))
+
+
+def _took_too_long(cell: CellResult) -> bool:
+    """Whether its INVALID measurement would have been made again, had it been shorter."""
+    blamed = blame(cell.validity)
+    ours = blamed is not None and blamed[0] in ("client", "machine")
+    return ours and cell.sample is not None and cell.sample.seconds > LONGEST_AGAIN_S
 
 
 def _causes(cell: Validity) -> Iterable[str]:

@@ -23,12 +23,11 @@ from harness.run.setup.prepare import Prepared
 from harness.sampling import machine
 from harness.store import RunFolder, seal
 from harness.summary import extras_of, look_of, summarise_run, summarise_view, view_of
-from harness.validity import decisive, notices
+from harness.validity import LONGEST_AGAIN_S, decisive, notices
 from harness.verdicts.sequential import LookResult
 from harness.workload.traces import Trace
 
 _MOST_AGAIN = 2  # times that a cell is measured again
-_LONGEST_AGAIN_S = 1_800.0  # a soak of hours is its user's to begin again
 
 
 @dataclass
@@ -204,7 +203,7 @@ def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> 
     """Moves the files of a spoiled cell, warns, and returns why it is to be measured again.
 
     None: the cell stays, because the engine is at fault, a role was given to the wrong engine, it took longer
-    than `_LONGEST_AGAIN_S`, or it was measured again `_MOST_AGAIN` times.
+    than `LONGEST_AGAIN_S`, or it was measured again `_MOST_AGAIN` times.
     """
     name, found = cell.cell, decisive(cell.validity)
     if found is None or found[0] not in ("client", "machine"):
@@ -212,7 +211,7 @@ def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> 
     cause, reason = found
     if reason.code == IssueCode.DOES_NOT_ADD_UP and cell.roles and any(map(counts_fewer, cell.conservation)):
         return None
-    if cell.sample is not None and cell.sample.seconds > _LONGEST_AGAIN_S:
+    if cell.sample is not None and cell.sample.seconds > LONGEST_AGAIN_S:
         return None
     if folder.times_set_aside(name, whole=True) >= _MOST_AGAIN:
         return None

@@ -197,6 +197,21 @@ def test_a_rule_is_named_of_the_cells_that_break_it():
     assert (first.why, first.do) == ("2 of 3 cells are INVALID, failed-requests", "see failed-requests")
 
 
+@pytest.mark.parametrize(
+    ("code", "seconds", "step"),
+    [
+        ("client-busy", 1_801.0, "free its core; only a new run measures a cell of over 30 min again"),
+        ("client-busy", 1_800.0, "free its core"),
+        ("failed-requests", 1_801.0, "free its core"),
+    ],
+)
+def test_a_long_cell_that_the_client_spoiled_needs_a_new_run(code, seconds, step):
+    """A shorter one was measured again twice, and one that the engine failed is a result."""
+    spoiled = cell("a", validity=verdict("INVALID", code, "95%", "80%", "free its core"))
+    first = conclude(summary(changed(spoiled, sample={"seconds": seconds}))).next_steps[0]
+    assert (first.why, first.do) == (f"1 of 1 cell is INVALID, {code}", step)
+
+
 def test_of_rules_in_as_many_cells_one_about_all_metrics_is_named():
     reasons = [
         {"code": code, "verdict": "SUSPECT", "measured": "1", "limit": "0", "hint": f"see {code}"}
