@@ -36,6 +36,11 @@ def per_million(per_hour: float, per_s: float | None) -> float | None:
     return per_hour / _HOUR_S / per_s * _MILLION if per_s else None
 
 
+def per_thousand(priced: Price | None, per_s: float | None) -> float | None:
+    answers = per_million(priced.per_hour, per_s) if priced else None
+    return None if answers is None else answers / 1000
+
+
 def describe(priced: Price, rates: Mapping[str, float | None], good_tokens_per_s: float | None) -> Cost:
     """The `cost` object. Each figure charges the whole price to its own tokens: they do not add up.
 

@@ -23,7 +23,8 @@ from harness.model import (
 from harness.records.series import Telemetry
 
 _OF_WINDOW = (
-    "gpu server host energy cost limiter cost_per_million_output_tokens joules_per_output_token".split()
+    "gpu server host energy cost limiter cost_per_million_output_tokens cost_per_thousand_requests "
+    "joules_per_output_token".split()
 )
 _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
@@ -87,6 +88,7 @@ def describe(
         )
     )
     nulls["cost_per_million_output_tokens"] = nulls["cost"] or no_rate
+    nulls["cost_per_thousand_requests"] = nulls["cost"] or NO_ANSWER
     nulls["joules_per_output_token"] = nulls["energy"] or no_rate
     found = {
         "telemetry": health,
@@ -97,6 +99,7 @@ def describe(
         "cost": paid,
         "limiter": limited,
         "cost_per_million_output_tokens": paid.per_million_output_tokens if paid else None,
+        "cost_per_thousand_requests": cost.per_thousand(price, rates.get("requests_per_s")),
         "joules_per_output_token": used.joules_per_output_token if used else None,
         "load_nodes": cpu_use.load_nodes(telemetry, known(facts.nodes) or (), window),
     }

@@ -292,6 +292,19 @@ class Measured(Timed, frozen=True, kw_only=True):
             charts=Charts(stem="cost", papers=("",)),
         ).meta,
     ]
+    cost_per_thousand_requests: Annotated[
+        float | None,
+        Metric(
+            family="price",
+            short="cost of a thousand answers",
+            title="Cost of answers",
+            about="Price of a thousand answers, in the currency of the price given: `requests_per_s` for the "
+            "price of an hour.",
+            distorted_by=OF_ANSWERS,
+            columns=(Column(head=("cost", "1k req", ""), presence="when asked for"),),
+            charts=Charts(stem="cost-requests"),
+        ).meta,
+    ] = None
     joules_per_output_token: Annotated[
         float | None,
         Metric(

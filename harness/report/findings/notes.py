@@ -63,7 +63,7 @@ def notes(summary: Summary) -> list[Note]:
         *_stamps(summary),
         *_imported(summary),
         *_limits(summary),
-        *_price(summary),
+        *(Note("note", line) for line in prices(summary)),
         *warnings(summary),
     ]
 
@@ -307,20 +307,17 @@ def _limits(summary: Summary) -> Iterator[Note]:
 
 
 def prices(summary: Summary) -> Iterator[str]:
-    """The currency and the basis of each price: columns of costs have neither."""
+    """The currency and the basis of each price, which columns of costs lack, and the reason a price leads to
+    no cost."""
     for price, owners in charged(summary).items():
         what = f"{as_given(price.per_hour)} per hour for {price.covers} ({price.source}){owners}"
         yield plain(f"cost in {price.currency}: {what}")
-
-
-def _price(summary: Summary) -> Iterator[Note]:
-    yield from (Note("note", line) for line in prices(summary))
     without: dict[str, dict[str, None]] = {}
     for cell in summary.cells:
         if not cell.invalid and (why := cell.null_reasons.get("cost", NO_PRICE)) != NO_PRICE:
             without.setdefault(why, {})[cell.label] = None
     for why, mine in without.items():
-        yield Note("note", plain(f"no cost, {listing(list(mine))}: {why}"))
+        yield plain(f"no cost, {listing(list(mine))}: {why}; bench report RUN --price-per-hour gives one")
 
 
 def _pooled(load_groups: list[Group]) -> Iterator[Note]:

@@ -33,6 +33,7 @@ from harness.report.findings.notes import notes
 from harness.report.html.machine_use import machine as machine_section
 from harness.report.html.source import Source
 from harness.report.plots.panels import panels
+from harness.report.text.screen import screen
 from harness.validity import Evidence, judge
 from harness.validity.telemetry import gaps
 from tests.factories import documents
@@ -485,7 +486,10 @@ def test_every_part_of_a_cell_is_of_its_window():
     assert (made.limiter.code, made.telemetry.sources["nvidia"].reads, made.nulls) == ("load", 5, {})
     made = describe(telemetry, given, dict.fromkeys(RATES), WINDOW)
     per_token = ("cost_per_million_output_tokens", "joules_per_output_token")
-    assert made.nulls == dict.fromkeys(per_token, "the server reports no token counts")
+    assert made.nulls == {
+        **dict.fromkeys(per_token, "the server reports no token counts"),
+        "cost_per_thousand_requests": "no answer to count",
+    }
     assert (made.energy.gpu_w, made.cost.price.per_hour) == pytest.approx((150, 1.8))
 
 
@@ -504,6 +508,17 @@ def test_no_token_at_all_has_no_price_though_the_server_counts():
     assert (found.output_tokens_per_s, found.cost_per_million_output_tokens) == (0.0, None)
     why = found.null_reasons["cost_per_million_output_tokens"]
     assert why == "the server counts no output token in the window"
+
+
+def test_answers_have_a_price_of_their_own():
+    """Two answers a second at 3.6 an hour: a thousand take 500 s. Of vectors no token has a price."""
+    prices = Prices(currency="USD", source="list", machine_per_hour=3.6)
+    cells = [{"texts": [500 * n + 10, 500 * n + 490], "sent": 500 * n} for n in range(8)]
+    found = summarise_cell(records(*cells), facts(planned=8, prices=prices), None)
+    assert found.cost_per_thousand_requests == pytest.approx(1e3 / found.requests_per_s * 3.6 / 3600)
+    priceless = summarise_cell(records(*cells), facts(planned=8), None)
+    assert priceless.cost_per_thousand_requests is None
+    assert priceless.null_reasons["cost_per_thousand_requests"] == cost.NO_PRICE
 
 
 def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():
@@ -587,8 +602,10 @@ def test_a_price_that_leads_to_no_cost_says_why():
     }
     made = summary(*(cell(label, null_reasons={"cost": why}) for label, why in reasons.items()))
     assert [note.text for note in notes(made) if "cost" in note.text] == [
-        "no cost, a and b: a price per GPU was given and the engine was not seen on one"
+        "no cost, a and b: a price per GPU was given and the engine was not seen on one; bench report RUN "
+        "--price-per-hour gives one"
     ]
+    assert "no cost, a and b: a price per GPU" in screen(made, 120, color=False)
 
 
 def test_speculation_is_told_by_what_was_kept():
