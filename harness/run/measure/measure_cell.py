@@ -232,22 +232,20 @@ def _answered_models(
 ) -> tuple[AnsweredModel, ...]:
     """Names in the measured answers of each model requested, in the order in which they came."""
     rows, found = result.records.requests, []
-    rows = rows[rows["phase"] != Phase.WARMUP]
+    every_seq = np.ascontiguousarray(rows["seq"])  # a server may name a model for each answer
     for answered, seqs in result.models.items():
-        ours = rows[np.isin(rows["seq"], seqs)]
+        ours = rows[np.searchsorted(every_seq, seqs)]
+        ours = ours[ours["phase"] != Phase.WARMUP]
         requested = [served_name or ""] * len(ours)
         if prepared.scenario.lora.adapters:
             requested = [workload.requested.kinds[seq] for seq in ours["seq"].tolist()]
-        for name in dict.fromkeys(requested):
-            sent_ns = ours["sent_ns"][[other == name for other in requested]]
-            found.append(
-                AnsweredModel(
-                    requested=name,
-                    answered=answered,
-                    requests=len(sent_ns),
-                    first_s=float(sent_ns.min()) / 1e9,
-                )
-            )
+        sent_ns: dict[str, list[int]] = {}
+        for name, at_ns in zip(requested, ours["sent_ns"].tolist(), strict=True):
+            sent_ns.setdefault(name, []).append(at_ns)
+        found += [
+            AnsweredModel(requested=name, answered=answered, requests=len(sent), first_s=min(sent) / 1e9)
+            for name, sent in sent_ns.items()
+        ]
     return tuple(sorted(found, key=lambda model: model.first_s))
 
 
