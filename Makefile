@@ -148,9 +148,11 @@ studies: $(VENV)/ready ## statistical studies behind the figures in docs: about 
 	$(BIN)/python -m tests.bench.capacity_study --wire 1 --seconds 4
 	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.upper_bounds
+	$(BIN)/python -m tests.bench.median_gaps
 
 studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuzzed streams
 	$(BIN)/python -m tests.bench.upper_bounds --times 500
+	$(BIN)/python -m tests.bench.median_gaps --times 1000
 	$(BIN)/python -m tests.bench.coverage --times 100
 	$(BIN)/python -m tests.bench.rates --times 100
 	$(BIN)/python -m tests.bench.capacity_study --times 1 --only 20/s

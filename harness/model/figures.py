@@ -15,6 +15,13 @@ class LatencyStats(Record, frozen=True, kw_only=True):
     mean: Annotated[float | None, doc("Mean of the samples that are finite; null: there is none.")]
     p50: Annotated[float | None, doc("Median; null: fewer than 5 samples, or too many failed.")]
     p50_upper: Annotated[float | None, doc(_UPPER)] = None
+    p50_gap: Annotated[
+        tuple[float, float] | UnsetType,
+        doc(
+            "Ends of a gap between two groups of samples that the median lies in, or could as well lie on the "
+            "other side of, ms; missing: there is none, or fewer than 32 samples."
+        ),
+    ] = UNSET
     p90: Annotated[float | None, doc("90th percentile; null: fewer than 29 samples, or too many failed.")]
     p90_upper: Annotated[float | None, doc(_UPPER)] = None
     p95: Annotated[float | None, doc("95th percentile; null: fewer than 59 samples, or too many failed.")]

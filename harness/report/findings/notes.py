@@ -11,6 +11,7 @@ from harness.report.findings.classes import class_lines
 from harness.report.findings.grid import Column, columns, known, never
 from harness.report.findings.next_steps import advice
 from harness.report.findings.stopping import one_start
+from harness.report.findings.two_groups import HINT, two_groups
 from harness.report.findings.verdict_words import tested
 from harness.report.view import Group, Row, charged, first_cells, groups, labels, repeats, repeats_words
 from harness.report.wording import listing, plain
@@ -58,6 +59,7 @@ def notes(summary: Summary) -> list[Note]:
         *_first_look(summary),
         *(Note("note", text, hint) for text, hint in one_start(summary)),
         *(Note("note", line) for line in class_lines(summary)),
+        *(Note("warning", text, HINT, code="two-groups") for text in two_groups(summary)),
         *_pooled(groups(summary)),
         *_unknown(groups(summary)),
         *_stamps(summary),

@@ -1,0 +1,60 @@
+"""Medians that lie between two groups of requests: few or none took that long."""
+
+from collections.abc import Iterator
+from statistics import median
+
+from harness.model import METRICS, LatencyStats, LoadPoint, Summary, known
+from harness.model.json_path import value_at
+from harness.model.measures import measure
+from harness.model.metric_table import CLASSES
+from harness.model.numbers import number
+from harness.report.view import Row, groups
+from harness.report.wording import plain
+
+HINT = "it moves from one to the other from run to run: compare each group, the mean or the p90"
+_SHOWN = tuple(
+    metric.name
+    for metric in METRICS.values()
+    if metric.family == "latency" and any(column.statistic == "p50" for column in metric.columns)
+)
+_MOST_CLASSES = 4
+
+
+def two_groups(summary: Summary) -> Iterator[str]:
+    """Yields a sentence for each backend, load and latency of which most repeats have such a median."""
+    for group in groups(summary):
+        for row in group.rows:
+            for metric in _SHOWN:
+                if ends := _ends(row, metric):
+                    yield _sentence(row, group.point, metric, *ends)
+
+
+def _ends(row: Row, metric: str) -> tuple[float, float] | None:
+    """Ends of the gap in ms, each the median of the repeats that have one."""
+    figures = [value_at(cell, metric) for cell in row.usable]
+    gaps = [gap for stats in figures if isinstance(stats, LatencyStats) and (gap := known(stats.p50_gap))]
+    if not gaps or 2 * len(gaps) <= len(figures):
+        return None
+    return median(low for low, _ in gaps), median(high for _, high in gaps)
+
+
+def _sentence(row: Row, point: LoadPoint, metric: str, low: float, high: float) -> str:
+    shown = measure(f"{metric}.p50")
+    between = shown.with_unit(f"{number(low)} and {number(high)}")
+    text = f"{row.label} {point.label}: {shown.name} lies between two groups of requests, about {between}"
+    return plain(text + _classes(row, metric, low, high))
+
+
+def _classes(row: Row, metric: str, low: float, high: float) -> str:
+    """The classes of requests that are the two groups, with their medians; empty if none are."""
+    for key in CLASSES:
+        names = dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ())
+        paths = {name: f"{key}.{name}.{metric}.p50" for name in names}
+        medians = {name: middle for name, path in paths.items() if (middle := row.median(path)) is not None}
+        inside = any(low < middle < high for middle in medians.values())
+        if inside or not 2 <= len(medians) <= _MOST_CLASSES:
+            continue
+        if min(medians.values()) <= low and max(medians.values()) >= high:
+            parts = (f"{key.removeprefix('by_')} {name} {number(each)} ms" for name, each in medians.items())
+            return f" ({', '.join(parts)})"
+    return ""
