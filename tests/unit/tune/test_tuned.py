@@ -282,7 +282,7 @@ def test_a_machine_whose_processor_has_no_name_is_named_by_what_is_known(monkeyp
 @pytest.mark.parametrize(
     ("seconds", "tuned", "words"),
     [
-        (6, {"threads": 2}, "threads=2, max_sequences=4 was better in a trial, and the budget ended"),
+        (6, {"threads": 2}, "max_sequences=4, threads=2 was better in a trial, and the budget ended"),
         (99, {"threads": 2, "max_sequences": 4}, ""),
     ],
 )
