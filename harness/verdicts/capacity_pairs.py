@@ -14,6 +14,8 @@ from harness.verdicts.rules import DEFAULT_FLOOR
 
 # How many requests a probe sends depends on how long the answers of its engine take.
 _BY_SEARCH = "workload"
+# Ratio of answers whose intervals may touch; docs/capacity.md has what that finds, and how often falsely.
+FAR_APART = 1.5
 LEAST_SEARCHES = 3  # of each, in a start each; one says nothing of how starts differ
 _RATES = ("requests_per_s", "goodput_requests_per_s")
 
@@ -37,7 +39,10 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
     interval of the ratio: starts of one engine differ by more than the probes of a search show.
     """
     (a_low, a_value, a_high), (b_low, b_value, b_high) = _ends(a), _ends(b)
-    low, middle, high = quotient(a_low, b_high), quotient(a_value, b_value), quotient(a_high, b_low)
+    middle = quotient(a_value, b_value)
+    if middle and a.kind == b.kind == "concurrency":
+        a_high, b_high = _not_touching(a_high, b_low, 1 / middle), _not_touching(b_high, a_low, middle)
+    low, high = quotient(a_low, b_high), quotient(a_high, b_low)
     verdict: CapacityVerdict = "undecided"
     few = min(a.searches, b.searches) < LEAST_SEARCHES
     why = f"{a.searches} and {counted(b.searches, 'search')}, {LEAST_SEARCHES} are needed" if few else ""
@@ -53,6 +58,13 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
         why = "a search has no answer"
     ratio = (low, None if low is None or high is None else middle, high)
     return CapacityPair(a=a.label, b=b.label, verdict=verdict, ratio=ratio, why=why)
+
+
+def _not_touching(high: float | None, other_low: float | None, ratio: float) -> float | None:
+    """The high end of the lower of two whole capacities. It is the first load that is too much, so the low
+    end of the other may be equal to it. Of answers that are close, as those of equal engines are, it stays.
+    """
+    return high - 1 if high is not None and high == other_low and high > 1 and ratio >= FAR_APART else high
 
 
 def obstacle(a: Sequence[CellResult], b: Sequence[CellResult]) -> str | None:

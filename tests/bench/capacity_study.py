@@ -3,6 +3,7 @@
     python -m tests.bench.capacity_study             # 40 runs a row on a virtual clock: 20 minutes of a core
     python -m tests.bench.capacity_study --arrivals  # how far chance moves a probe, plain and typical
     python -m tests.bench.capacity_study --pairs     # verdicts on the capacities of two servers
+    python -m tests.bench.capacity_study --slots     # verdicts on servers of few slots, and of half as many
     python -m tests.bench.capacity_study --wire 1       # through the scripted server, in real time
 
 A row is a server of so many slots whose service times are lognormal around their mean. Its truth is the
@@ -56,6 +57,7 @@ BELOW = 0.10
 LONG = 400_000
 TOKENS = 2
 FASTER = 1.3  # in a study of pairs
+SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 LIKELY_APART = 0.02  # of the starts of one engine
 
 
@@ -294,6 +296,33 @@ def pairs(arguments: argparse.Namespace) -> list[str]:
     return wrong
 
 
+def slots(arguments: argparse.Namespace) -> list[str]:
+    """Prints how often two searches of servers of equal slots get a verdict, and those of half as many."""
+    print(f"{arguments.times} searches of each server in a closed loop, all pairs; false: equal servers "
+          "with a verdict; half: found of a server of half the slots")  # fmt: skip
+    print(f"{'slots':>5} {'sigma':>6} {'starts differ':>13} {'false':>6} {'half':>6}")
+    wrong = []
+    for sigma in (0.25, 0.4, 0.6):
+        for apart in (0.0, 0.02, 0.05):
+            found = {count: _of_slots(count, sigma, apart, arguments) for count in SLOTS}
+            for count, mine in found.items():
+                false = [capacity_pair(a, b, None).verdict != "undecided" for a, b in combinations(mine, 2)]
+                half = [capacity_pair(a, b, None).verdict for a in mine for b in found.get(count // 2, ())]
+                share = f"{np.mean([verdict == 'more' for verdict in half]):.1%}" if half else "-"
+                print(f"{count:>5} {sigma:>6} {apart:>13.0%} {np.mean(false):>6.1%} {share:>6}", flush=True)
+                if (apart <= LIKELY_APART and np.mean(false) > 2 * WRONG_LIMIT) or "fewer" in half:
+                    wrong.append(f"{count} slots")
+    return wrong
+
+
+def _of_slots(count: int, sigma: float, apart: float, arguments: argparse.Namespace) -> list[Capacity]:
+    """Searches of a server whose limit leaves 15% above the p95 of a first token that does not wait."""
+    limit_ms = 200 * math.exp(1.645 * sigma - sigma**2 / 2) * 1.15
+    load = Load(requests=32, concurrency=(1, 64))
+    server = row(f"{count} slots", count, 0.4, limit_ms, load, sigma=sigma, metric="ttft_ms")
+    return [_capacity(server, seed, arguments, apart) for seed in range(arguments.times)]
+
+
 def _capacity(server: Server, seed: int, arguments: argparse.Namespace, apart: float) -> Capacity:
     sizes = ProbeSizes(arguments.seconds, answers_needed(server.slo), server.load.requests)
     cells, _ = searched(server, seed, arguments.searches, sizes, apart)
@@ -365,13 +394,15 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
     parser.add_argument("--arrivals", action="store_true", help="what typical arrivals do, instead")
     parser.add_argument("--pairs", action="store_true", help="verdicts on two servers, instead")
+    parser.add_argument("--slots", action="store_true", help="verdicts on servers of few slots, instead")
     parser.add_argument("--wire", type=int, metavar="N", help="real runs of N searches instead")
     parser.add_argument("--requests", type=int, default=32, help="least of a load point, with --wire")
     arguments = parser.parse_args()
     if arguments.wire:
         bad = wire(arguments.wire, arguments.seconds, arguments.requests)
     else:
-        shown = spread if arguments.arrivals else pairs if arguments.pairs else table
+        chosen = ((arguments.arrivals, spread), (arguments.pairs, pairs), (arguments.slots, slots))
+        shown = next((study for asked, study in chosen if asked), table)
         bad = shown(arguments)
     if bad:
         print(f"wrong in more than {WRONG_LIMIT:.0%}: {', '.join(bad)}", file=sys.stderr)

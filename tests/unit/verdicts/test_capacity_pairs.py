@@ -75,6 +75,32 @@ def test_intervals_that_nearly_meet_are_none():
     assert capacity_pair(found("a", 10.21, 11, 12), found("b", 8, 9, 10), None).verdict == "more"
 
 
+def slots(label, low, value, high):
+    return found(label, low, value, high, kind="concurrency")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict", "ratio"),
+    [
+        ((4, 4, 5), (2, 2, 4), "more", (4 / 3, 2.0, 2.5)),
+        ((2, 2, 4), (4, 4, 5), "fewer", (2 / 5, 0.5, 3 / 4)),
+        ((2, 2, 3), (1, 1, 2), "more", (2.0, 2.0, 3.0)),
+        ((3, 3, 4), (2, 2, 3), "more", (1.5, 1.5, 2.0)),
+        ((24, 24, 25), (23, 23, 24), "undecided", (1.0, 24 / 23, 25 / 23)),
+        ((4, 4, 5), (3, 3, 4), "undecided", (1.0, 4 / 3, 5 / 3)),
+        ((3, 4, 5), (2, 2, 4), "undecided", (3 / 4, 2.0, 2.5)),
+    ],
+)
+def test_whole_capacities_may_touch_if_they_are_far_apart(a, b, verdict, ratio):
+    """The high end is the first load that is too much: a gate passed 4 slots that became 2."""
+    pair = capacity_pair(slots("new", *a), slots("old", *b), None)
+    assert (pair.verdict, pair.ratio) == (verdict, pytest.approx(ratio))
+
+
+def test_rates_that_touch_are_undecided():
+    assert capacity_pair(found("a", 10, 11, 12), found("b", 6, 7, 10), None).verdict == "undecided"
+
+
 def test_few_searches_are_no_verdict():
     pair = capacity_pair(changed(FAST, searches=2), SLOW, None)
     assert (pair.verdict, pair.ratio) == ("undecided", (pytest.approx(14 / 10.5), 1.5, pytest.approx(16 / 9)))
