@@ -172,6 +172,21 @@ def test_an_environment_without_the_libraries_leaves_it_to_that_of_transformers(
     weights = ensure_weights(name, model, "bf16-from-gguf", without, lambda line: None)
     assert asked == ["transformers"]
     assert (Path(weights.model) / "model.safetensors").read_bytes() == GGUF[4:]
+    assert ensure_weights(name, model, "bf16-from-gguf", None, lambda line: None) == weights  # cached by now
+
+
+def test_an_engine_without_an_environment_gets_the_conversion_of_the_one_of_transformers(
+    tmp_path, converter, monkeypatch
+):
+    """As a build of one's own, whose libraries are not known."""
+    (tmp_path / "mine.gguf").write_bytes(GGUF)
+    name, model = local_model(str(tmp_path / "mine.gguf"))
+    monkeypatch.setattr(
+        "harness.engines.provide.convert.install_engine",
+        lambda definition, say: {"transformers": converter}[definition.backend.name],
+    )
+    weights = ensure_weights(name, model, "bf16-from-gguf", None, lambda line: None)
+    assert (Path(weights.model) / "model.safetensors").read_bytes() == GGUF[4:]
 
 
 def test_a_conversion_that_fails_shows_its_last_word(tmp_path, converter):
@@ -179,8 +194,6 @@ def test_a_conversion_that_fails_shows_its_last_word(tmp_path, converter):
     name, model = local_model(str(tmp_path / "odd.gguf"))
     with pytest.raises(SetupError, match=r"odd\.gguf to bf16 failed: ValueError: unknown architecture"):
         ensure_weights(name, model, "bf16-from-gguf", converter, lambda line: None)
-    with pytest.raises(SpecError, match="conversion to bf16 needs an engine environment"):
-        ensure_weights(name, model, "bf16-from-gguf", None, lambda line: None)
 
 
 def test_a_model_folder_on_this_machine(tmp_path):

@@ -155,12 +155,6 @@ def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
     if track_name is None:
         return
     track = engine.model.tracks[track_name]
-    if track.convert_from and not needs_install(engine.ref.definition):
-        yield SetupError(
-            f"{track.quantisation} weights of {engine.model_name} must be converted, and this backend has no "
-            "environment for that",
-            hint="choose other weights or --model",
-        )
     while track.convert_from:
         track = engine.model.tracks[track.convert_from]
     if track.path and not machine.has_file(track.path):

@@ -9,7 +9,7 @@ from harness.engines.provide.install import EngineEnv, install_engine
 from harness.engines.provide.logged import run_or_raise
 from harness.engines.provide.shared_folders import Say, built, folder_of
 from harness.engines.provide.weights import Weights, digest
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import Track
 
@@ -25,15 +25,10 @@ def converted(
 ) -> tuple[Path, str, str]:
     """File or folder, its sum, and in words how it came about.
 
-    The engine's own environment converts; where that lacks the libraries, the one of transformers.
+    The engine's own environment converts; where it has none, or that lacks the libraries, the one of
+    transformers.
     """
     name, to = Path(source.model).name, "bf16" if track.weights == "hf" else track.convert_to
-    if env is None:
-        raise SpecError(
-            f"conversion to {to} needs an engine environment with its libraries",
-            where=f"--model {model_name}",
-            hint="choose a backend that installs one, or give a Hugging Face folder",
-        )
     script, arguments, how = _SHIMS / "convert_gguf.py", [], "de-quantised to bf16 with transformers"
     if Path(source.model).is_dir():
         script, how = _SHIMS / "bert_to_gguf.py", f"written as GGUF in {to}"

@@ -134,7 +134,9 @@ def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoic
             hint=f"{start}attach to it with {definition.name}=http://HOST:PORT",
         )
     if definition.compose is None:
-        return _process(ref, device, here, "because its definition has [process] and no image")
+        chosen = definition.variants.get(ref.variant or "")
+        because = "its variant has a program" if chosen and chosen.program else "its definition has no image"
+        return _process(ref, device, here, f"because {because}")
     on = device if device != "auto" else _first(definition, here) or "cpu"
     if on == "cuda" and definition.process_cuda and not has_docker():
         return _process(ref, "cuda", here, "because there is no Docker for its image")
