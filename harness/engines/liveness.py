@@ -7,14 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from harness.apis import APIS
 from harness.client.answer import NoAnswer, NoAnswerError
 from harness.engines.provide.logged import Reporter
 from harness.engines.provide.shared_folders import Say
+from harness.engines.speak.dialect import Chat, render_body
 from harness.engines.speak.server import Server
-from harness.engines.start.smoke_test import hello
+from harness.engines.start.smoke_test import HELLO, hello
 from harness.engines.start.started import ProcessHandle
 from harness.errors import SetupError
 from harness.model.ending import LATER_LOADS, Ending
+from harness.spec.scenario import Request
 
 _ALIVE_S = 60.0  # within which one that was only too slow answers once its load is gone
 _ASKED_AGAIN_S = 0.5
@@ -155,6 +158,15 @@ class _Question:
             for server in self._servers:  # their open connections may be answered where new ones are not
                 new = Server(server.definition, server.base_url, server.served_name, server.access)
                 with closing(new):
-                    hello(new, self._limit_s)
+                    _ask_shortly(new, self._limit_s)
         except BaseException as error:  # raised again where the answer is waited for
             self._error = error
+
+
+def _ask_shortly(server: Server, limit_s: float) -> None:
+    """Asks for a stream where the load does: a server may answer whole, and never stream."""
+    if APIS[server.definition.dialect.api].gives != "text":
+        hello(server, limit_s)
+        return
+    chat, request = Chat(HELLO, 4), Request(exact_output=False)
+    server.check_answers(render_body(server.definition, server.served_name, chat, request), limit_s)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from harness.apis import APIS, Api, ApiName, Message
 from harness.engines.speak.dialect import Chat, render_body
@@ -41,15 +42,21 @@ class Asker:
     def api(self) -> Api:
         return APIS[self.dialect.api]
 
-    def ask(self, text: str, max_tokens: int, request: Request = FREE) -> Seen:
-        return self.put(Chat((user(text),), max_tokens), request)
+    def ask(self, text: str, max_tokens: int, request: Request = FREE, most_s: float = inf) -> Seen:
+        return self.put(Chat((user(text),), max_tokens), request, most_s=most_s)
 
-    def put(self, chat: Chat, request: Request = FREE, added: Mapping[str, object] | None = None) -> Seen:
-        """`added`: fields that no dialect has."""
+    def put(
+        self,
+        chat: Chat,
+        request: Request = FREE,
+        added: Mapping[str, object] | None = None,
+        most_s: float = inf,
+    ) -> Seen:
+        """`added`: fields that no dialect has. Given up after `most_s`."""
         body = render_body(self.server.definition, self.server.served_name, chat, request)
         if added:
             body = json.dumps(json.loads(body) | dict(added)).encode()
-        return self.line.ask(body)
+        return self.line.ask(body, most_s)
 
     def refusal_of(self, name: ApiName) -> str:
         """Returns why a short request of that API was not answered; "": it was."""

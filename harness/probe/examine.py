@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import partial
 
+from harness.client.answer import NoAnswer
 from harness.engines.speak.server import Server
 from harness.model import Finding, Probed
 from harness.probe import cache, endpoints, streaming, structured, traps
@@ -81,6 +82,9 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
 def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, int | None]]:
     prompt = cache.LongPrompt.new(asker)
     alone, stream = streaming.stream(asker)  # a server with more to do may send tokens together
+    if alone.none_came is NoAnswer.LATE:  # so would be all others
+        rest = (endpoints.version, endpoints.tokenizer, endpoints.metrics)
+        return [*stream, *(finding for check in rest for finding in check(asker))], {}
     for check in (traps.held_back, traps.lazy, traps.interrupted):
         stream += check(asker, alone)
     first, (counted, prompt_tokens), *answers = side_by_side(

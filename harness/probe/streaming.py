@@ -1,8 +1,10 @@
 """How an answer streams, how long it is, and what happens to an unknown field."""
 
 from collections.abc import Iterator
+from math import inf
 
 from harness.apis import Api
+from harness.client.answer import NoAnswer
 from harness.engines.speak.dialect import Chat
 from harness.model import UNSET, Finding
 from harness.model.numbers import counted
@@ -18,15 +20,23 @@ _TOKENS = 16
 _ONE_WORD = "Answer with the single word yes, and nothing else."
 _FORCED_TOKENS = 32  # more than one word has
 _SEVERAL = 1.1  # a token that ends inside a character waits for the next one
+_LEAST_S, _TIMES = (
+    20.0,
+    40.0,
+)  # for a first stream: it has four times the tokens of the whole answer before it
 
 
 def stream(asker: Asker) -> tuple[Seen, list[Finding]]:
     """An answer during which nothing else runs, and what it shows."""
-    seen = asker.ask(COUNT, _TOKENS, FORCED)
+    whole_s = asker.server.first_answer_s  # None: none was asked for
+    most_s = inf if whole_s is None else max(_LEAST_S, _TIMES * whole_s)
+    seen = asker.ask(COUNT, _TOKENS, FORCED, most_s)
     if seen.ok:
         return seen, list(_shown(seen, asker.dialect.habits, asker.api))
-    then, status = "nothing can be measured", seen.status or UNSET
-    return seen, [Finding(asker.api.name, "answered", refusal(seen), False, then, True, status)]
+    found, then, status = refusal(seen), "nothing can be measured", seen.status or UNSET
+    if seen.none_came is NoAnswer.LATE and whole_s is not None:
+        found += f"; one that is no stream came after {whole_s:.1f} s"
+    return seen, [Finding(asker.api.name, "answered", found, False, then, True, status)]
 
 
 def _shown(seen: Seen, habits: Habits, api: Api) -> Iterator[Finding]:

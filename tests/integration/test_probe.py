@@ -191,6 +191,8 @@ def test_a_server_that_hangs_costs_no_more_than_the_limit():
         found = probed(server, limit_s=1.0)
     assert found.wall_s < 5
     assert finding(found, "chat").holds is False
+    assert {one.topic for one in found.findings} >= {"version", "tokenizer", "metrics"}
+    assert found.requests == 1
 
 
 def test_what_the_time_did_not_reach_is_not_said_of_the_cache(plain):

@@ -124,6 +124,11 @@ class Server:
         texts = (message.get(name) for name in ("content", "reasoning_content", "reasoning"))
         return next((text for text in texts if text and isinstance(text, str)), "")
 
+    def check_answers(self, body: bytes, timeout_s: float) -> None:
+        """Raises SetupError unless it answers a request of the load's own kind."""
+        path, headers = self.definition.dialect.api_path, APIS[self.definition.dialect.api].headers
+        self._accepted(self._ask("POST", path, content=body, headers=headers, timeout_s=timeout_s))
+
     def refusal_of(self, name: ApiName, timeout_s: float | None = None) -> str:
         """Returns why one short request of that API, outside any measurement, was not answered; "": it
         was.

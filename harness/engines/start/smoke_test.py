@@ -15,7 +15,7 @@ from harness.spec.backend import Step
 from harness.spec.template import fill
 
 # An engine that is up but cannot generate is found before the first cell.
-_HELLO = [{"role": "user", "content": "Say hello."}]
+HELLO = [{"role": "user", "content": "Say hello."}]
 _LATE_HINT = "it may load its model at the first request: send one first, or set request.timeout_s higher"
 
 
@@ -43,7 +43,7 @@ def hello(server: Server, answer_s: float | None = None) -> None:
     asked = time.monotonic()
     try:
         if server.definition.dialect.api == "chat":
-            server.one_chat(_HELLO, 4, answer_s)
+            server.one_chat(HELLO, 4, answer_s)
         else:
             server.check_api(answer_s)
     except SetupError as error:

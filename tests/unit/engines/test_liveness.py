@@ -1,11 +1,13 @@
 """How an engine came through a load: asked of its process, its counter, and by a short request."""
 
+import json
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from harness.client.answer import NoAnswer, NoAnswerError, StatusError
+from harness.client.answer import Answer, NoAnswer, NoAnswerError, StatusError
 from harness.engines import liveness
 from harness.engines.liveness import Liveness, Silence
 from harness.engines.provide import logged
@@ -13,6 +15,7 @@ from harness.engines.speak.server import Server
 from harness.errors import SetupError
 from harness.model import Ending
 from harness.spec.backend_refs import load_backend
+from harness.spec.dialect import with_api
 
 CLOSED = Silence("3 requests in a row had no answer within 9 s", 9, closed=True)
 OPEN = Silence("its last 3 requests had no answer within 9 s", 9, closed=False)
@@ -51,13 +54,13 @@ def answers(monkeypatch):
     def set_to(*given):
         left, asked = list(given), []
 
-        def hello(new, limit_s):
+        def ask(new, limit_s):
             asked.append((new.base_url, limit_s))
             answer = left.pop(0) if len(left) > 1 else left[0]
             if answer is not None:
                 raise answer
 
-        monkeypatch.setattr(liveness, "hello", hello)
+        monkeypatch.setattr(liveness, "_ask_shortly", ask)
         monkeypatch.setattr(liveness, "_ASKED_AGAIN_S", 0)
         monkeypatch.setattr(liveness, "_DYING_S", 0)
         return asked
@@ -191,7 +194,7 @@ def test_nothing_is_concluded_of_an_engine_once_the_run_is_stopped(
     elif when == "while it waits":
         monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0)
         monkeypatch.setattr(liveness, "_LOOK_S", 0)
-        monkeypatch.setattr(liveness, "hello", lambda *_: never.wait(30))
+        monkeypatch.setattr(liveness, "_ask_shortly", lambda *_: never.wait(30))
     engine = alive()
     if when == "after an answer":
         engine._counters = lambda: stop.set()
@@ -211,9 +214,33 @@ def test_what_is_waited_for_is_shown_and_for_how_long(monkeypatch, answers):
 
     monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0)
     monkeypatch.setattr(liveness, "_LOOK_S", 0)
-    monkeypatch.setattr(liveness, "hello", lambda *_: seen.wait(30))
+    monkeypatch.setattr(liveness, "_ask_shortly", lambda *_: seen.wait(30))
     assert ended(alive(), say=say).kind == "slow"
     assert shown[0] == "waiting for a short answer (0 s): 69 s at most"
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "stream"),
+    [
+        ("chat", "/v1/chat/completions", True),
+        ("completions", "/v1/completions", True),
+        ("rerank", None, None),
+    ],
+)
+def test_a_short_answer_is_asked_for_as_the_load_asks(monkeypatch, api, path, stream):
+    """A server may answer whole, and never stream."""
+    asked, whole = [], []
+    monkeypatch.setattr(liveness, "hello", lambda *_: whole.append(api))
+
+    def put(_self, _method, path, *, content, **_limits):
+        asked.append((path, json.loads(content)["stream"]))
+        return Answer("http://h:1", 200, {}, b"data: [DONE]", ())
+
+    monkeypatch.setattr(Server, "_ask", put)
+    definition = load_backend("vllm")
+    alone = Server(replace(definition, dialect=with_api(definition.dialect, api)), "http://h:1", "m")
+    Liveness([alone], lambda: None, None).after_load(CLOSED, NEVER, quiet, suspected=False)
+    assert (asked, whole) == (([(path, stream)], []) if path else ([], [api]))
 
 
 def test_what_nobody_foresaw_is_raised(answers):

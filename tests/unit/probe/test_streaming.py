@@ -1,9 +1,11 @@
 """What a probe concludes from how an answer streams and how long it is."""
 
 import json
+from math import inf
 
 import pytest
 
+from harness.client.answer import NoAnswer
 from harness.model import Probed
 from harness.probe import streaming
 from harness.probe.exchange import Seen
@@ -108,6 +110,28 @@ def test_a_refused_request_is_the_only_finding():
     (found,) = shown(Seen(400, error="max_tokens must be a number"))
     assert (found.seen, found.holds, found.matters) == ("400: max_tokens must be a number", False, True)
     assert found.then == "nothing can be measured"
+
+
+@pytest.mark.parametrize(
+    ("whole_s", "most_s", "more"),
+    [
+        (None, inf, ""),
+        (0.25, 20.0, "; one that is no stream came after 0.2 s"),
+        (2.0, 80.0, "; one that is no stream came after 2.0 s"),
+    ],
+)
+def test_a_first_stream_is_waited_for_by_how_long_a_whole_answer_took(whole_s, most_s, more):
+    """A server that answers whole and never streams took the whole time of a probe."""
+    limits = []
+
+    def ask(body, limit_s):
+        limits.append(limit_s)
+        return Seen(0, error="no complete answer", none_came=NoAnswer.LATE)
+
+    late = asker(None)
+    late.line.ask, late.server.first_answer_s = ask, whole_s
+    (found,) = streaming.stream(late)[1]
+    assert (limits, found.seen, found.holds) == ([most_s], f"no complete answer{more}", False)
 
 
 @pytest.mark.parametrize(
