@@ -144,6 +144,14 @@ class Conditions(Record, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=dict)
 
     @property
+    def models_stated(self) -> str | None:
+        """Name in all answers; of several adapters each with what was asked for. None where none is named."""
+        names = self.answered_model
+        if len(names) < 2:
+            return next(iter(names.values()), None)
+        return ", ".join(f"{answered} for {requested}" for requested, answered in sorted(names.items()))
+
+    @property
     def fields_stated(self) -> str | None:
         """Fields that the scenario adds, as JSON; `none` without one, None where requests were not kept."""
         if self.sent_fields is None:

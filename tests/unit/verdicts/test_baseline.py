@@ -431,6 +431,29 @@ def test_flags_and_versions_are_told_and_do_not_decide():
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ({"llama": "llama-8b"}, {"llama": "llama-8b-v2"}, ["model in answers: llama-8b | llama-8b-v2"]),
+        ({"llama": "llama-8b"}, {"other": "llama-8b"}, []),
+        ({"llama": "llama-8b"}, {}, []),
+        (
+            {"llama": "a", "adapter-1": "b"},
+            {"llama": "a", "adapter-1": "c"},
+            ["model in answers: b for adapter-1, a for llama | c for adapter-1, a for llama"],
+        ),
+    ],
+)
+def test_another_model_in_the_answers_is_listed(before, after, words):
+    """Nobody told bench: the server was given other weights under its name."""
+    sides = [
+        Side(manifest(), "vllm", [changed(cell("vllm"), conditions={"answered_model": names})])
+        for names in (before, after)
+    ]
+    assert [one.text for one in differences(*sides)] == words
+    assert not any(one.matters for one in differences(*sides))
+
+
 def test_what_differs_is_that_of_the_engines_that_cells_were_measured_on():
     """The manifest has those of the last start. Sizes of a cache that are nearly one are shown once."""
 
