@@ -113,7 +113,7 @@ def _check_turns(scenario: Scenario, ref: BackendRef) -> None:
 def _check_fields(scenario: Scenario, ref: BackendRef) -> None:
     if (path := set_otherwise(ref.definition, scenario.request)) is not None:
         raise SpecError(
-            f"a request to '{ref.label}' has this field of another setting, or may have it",
+            f"another setting of the scenario gives '{ref.label}' this field, or may give it",
             where=f"request.fields.{path}",
             hint="leave it out: length, sampling, thinking, constraints and tools have settings of their own",
         )
