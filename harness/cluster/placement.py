@@ -7,7 +7,7 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -53,11 +53,12 @@ class Cluster:
 
     def worker_pool(self, job: LoadJob, sample_hz: float = 0.0) -> ClusterWorkerPool:
         """Places the actors, again where one was lost. Raises SetupError, SpecError."""
-        if not self._nodes or any(node.lost for node in self._nodes):
+        lost = [f"{node.name}: {node.lost}" for node in self._nodes if node.lost]
+        if not self._nodes or lost:
             self.leave()
             _reach(self.head, self.asked.address)
             try:
-                self._place()
+                self._place(lost)
             except BaseException:
                 self.leave()  # a part of the nodes is not what was asked for
                 raise
@@ -87,13 +88,13 @@ class Cluster:
             return False
         return True
 
-    def _place(self) -> None:
+    def _place(self, lost: Sequence[str]) -> None:
         import ray
 
         bundle = {"CPU": self.asked.workers_per_node}
         self._group = ray.util.placement_group([bundle] * self.asked.nodes, strategy="STRICT_SPREAD")
         if not self._group.wait(_PLACE_S):
-            raise cannot_place(self.asked, [node for node in ray.nodes() if node["Alive"]])
+            raise cannot_place(self.asked, [node for node in ray.nodes() if node["Alive"]], lost)
         # An actor takes seconds to start, so all start at once.
         started = [self._start(index, address) for index, address in enumerate(self._addresses())]
         for address, token, call in started:

@@ -39,10 +39,21 @@ def cannot_join(address: str, error: Exception) -> SetupError:
     )
 
 
-def cannot_place(asked: ClusterOptions, nodes: Sequence[Mapping[str, Any]]) -> SetupError:
+def cannot_place(
+    asked: ClusterOptions, nodes: Sequence[Mapping[str, Any]], lost: Sequence[str] = ()
+) -> SetupError:
+    """`lost`: nodes that were lost in the window before, each with why. Ray lists such a node for a while,
+    and its CPUs as taken.
+    """
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes]
     fit = sum(cores >= asked.workers_per_node for cores in cpus)
     wanted = f"{counted(asked.nodes, 'node')} with {counted(asked.workers_per_node, 'free CPU')} each"
+    if lost:
+        return SetupError(
+            f"has no {wanted} any more: lost {'; '.join(lost)}",
+            where="--load-nodes",
+            hint="bring that node back, or `ray start --address=…` adds another; then `bench resume` goes on",
+        )
     if fit < asked.nodes:
         return SetupError(
             f"has no {wanted}: {counted(len(nodes), 'node')}, CPUs {', '.join(map(str, cpus))}",

@@ -118,6 +118,9 @@ def test_too_few_nodes_and_nodes_that_are_taken_are_told_apart():
     assert isinstance(few, SetupError)
     assert few.what == "has no 2 nodes with 2 free CPUs each: 2 nodes, CPUs 1, 4"
     assert taken.what == "2 nodes with 1 free CPU each: taken by other work"
+    gone = cannot_place(ClusterOptions("a", 2, 1), nodes, ["b (10.0.0.2): silent for 30 s"])
+    assert gone.what == "has no 2 nodes with 1 free CPU each any more: lost b (10.0.0.2): silent for 30 s"
+    assert "bench resume" in gone.hint
 
 
 def node(**changes):
