@@ -6,7 +6,7 @@ from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
 from harness.report.findings.against import place_words
-from harness.report.findings.series_words import conclusion, since_lines, too_few_runs
+from harness.report.findings.series_words import TWO_LEVELS, conclusion, since_lines, too_few_runs
 from harness.report.text import trends
 from harness.report.text.first_lines import markdown_lines
 from harness.report.wording import markdown_escaped, plain
@@ -73,6 +73,11 @@ def verdict(night: Night) -> str:
         rest = f" The night was interrupted.{rest}"
     if night.missing:
         rest += f" Missing, INVALID or failing more than in earlier nights: {len(night.missing)}."
+    unjudged = sum(len(course.entries) < TWO_LEVELS for course in night.courses)
+    if 0 < unjudged < len(night.courses):
+        rest += f" Not judged yet: {counted(unjudged, 'figure')} of fewer than {TWO_LEVELS} nights."
+    if night.suite.gate.since:
+        rest += f" What became worse before {night.suite.gate.since} is accepted."
     if night.drifts:
         worse = len(night.drifts)
         new = {0: "none of them new", worse: "new tonight"}.get(night.new, f"{night.new} of them new")

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -24,7 +24,7 @@ from harness.report.findings.changed_then import with_changes
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, Series, drifts, same_course, series
+from harness.verdicts.history import Drift, Series, drifts, of_entries, same_course, series
 from harness.verdicts.history_lines import entries, not_kept
 from harness.verdicts.missing import Missing
 
@@ -115,8 +115,9 @@ def spend(
     history = _history(history_path(out))
     # Where a clock was ahead on an earlier night, that night is the last.
     courses = tuple(course for course in series(history) if course.has_any(tonight))
-    floor = suite.gate.floor_percent / 100
-    found = tuple(with_changes(drifts(courses, floor), out))
+    judged = (suite.gate.floor_percent / 100, suite.gate.since)
+    found = tuple(with_changes(drifts(courses, *judged), out))
+    before = (of_entries(drift.series, lambda entry: entry.run not in tonight) for drift in found)
     named = [entry.backends[0] for entry in suite.run if entry.files]
     earlier = [entry for entry in history if entry.run not in tonight]
     gone = tuple(
@@ -134,12 +135,8 @@ def spend(
         interrupted,
         missing=gone,
         courses=courses,
-        new=sum(not drifts([_without(drift.series, tonight)], floor) for drift in found),
+        new=sum(not drifts([course], *judged) for course in before),
     )
-
-
-def _without(course: Series, runs: Container[str]) -> Series:
-    return replace(course, entries=tuple(entry for entry in course.entries if entry.run not in runs))
 
 
 def _step(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from datetime import date
 from pathlib import Path
 
 from harness.errors import SpecError
@@ -23,6 +24,7 @@ class About:
 @dataclass(frozen=True, slots=True)
 class Gate:
     floor_percent: float = 5.0  # a level that is worse by less does not fail
+    since: str = ""  # day from which levels are judged, as 2026-11-20: what became worse before is accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,22 @@ def load_suite(name: str) -> Suite:
         raise SpecError("must be above 0", where=f"{path}:suite.budget_minutes")
     if suite.gate.floor_percent < 0:
         raise SpecError("must not be below 0", where=f"{path}:gate.floor_percent")
+    if suite.gate.since:
+        check_day(suite.gate.since, f"{path}:gate.since")
     if not paths.is_name(suite.suite.name):
         most = f"must be 1 to {paths.LONGEST_NAME} bytes without '/' or what a terminal cannot show"
         raise SpecError(f"{most}: its pages have this name", where=f"{path}:suite.name")
     return suite
+
+
+def check_day(text: str, where: str) -> None:
+    """Raises SpecError for what is no day, which would accept nothing or all."""
+    try:
+        day = date.fromisoformat(text).isoformat()
+    except ValueError:
+        day = ""
+    if day != text:
+        raise SpecError(f"'{text}' is not a day", where=where, hint="such as 2026-11-20")
 
 
 def _check_apart(before: Entry, entry: Entry, where: str) -> None:

@@ -1,8 +1,8 @@
 """Follows figures over many runs: series of them, and changes of their level."""
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -201,12 +201,18 @@ def _asked(entry: HistoryEntry, metric: str) -> dict[str, str]:
     }
 
 
-def drifts(courses: Iterable[Series], floor: float = SESSION_FLOOR) -> list[Drift]:
+def drifts(courses: Iterable[Series], floor: float = SESSION_FLOOR, since: str = "") -> list[Drift]:
     """Returns courses whose present level is worse than their best by more than `floor`.
 
-    A level has three runs or more, so one bad night is not a level. Many small steps add up.
+    A level has three runs or more, so one bad night is not a level. Many small steps add up. `since`: day
+    from which runs are judged; the levels before it are accepted.
     """
-    return [drift for course in courses if (drift := _drift(course, floor)) is not None]
+    judged = (of_entries(course, lambda entry: entry.created_utc[:10] >= since) for course in courses)
+    return [drift for course in judged if course.entries and (drift := _drift(course, floor)) is not None]
+
+
+def of_entries(course: Series, wanted: Callable[[HistoryEntry], bool]) -> Series:
+    return replace(course, entries=tuple(filter(wanted, course.entries)))
 
 
 def stretches(series: Series) -> list[Stretch]:

@@ -23,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_runs_folder(parser, holds="runs and history")
     options.add_fail_on(parser, "a level became worse")
+    parser.add_argument(
+        "--since", default="", metavar="DAY", help="judge levels from this day on: earlier ones are accepted"
+    )
     options.add_floor(parser, "smallest change that counts (default: 5)", 5.0)
     form = parser.add_mutually_exclusive_group()
     options.add_json(form)
@@ -31,12 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import page_width
+    from harness.nightly.suite import check_day
     from harness.report.findings.changed_then import with_changes
     from harness.report.findings.series_words import too_few_runs
     from harness.report.text import trends
     from harness.store.history import history_path, read_history
     from harness.verdicts.history import drifts, series
 
+    if arguments.since:
+        check_day(arguments.since, "--since")
     path = history_path(arguments.out)
     added = _add_runs(arguments, path)
     history = read_history(path)
@@ -45,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
         hint = "" if arguments.runs else adds
         raise SpecError("no run in the history", where=str(path), hint=hint)
     courses, runs = series(history), {entry.run for entry in history}
-    regressions = with_changes(drifts(courses, arguments.floor / 100), arguments.out)
+    regressions = with_changes(drifts(courses, arguments.floor / 100, arguments.since), arguments.out)
     if arguments.json:
         print(json.dumps({"runs": len(runs), "drifts": [d.as_json() for d in regressions]}))
     elif arguments.markdown:

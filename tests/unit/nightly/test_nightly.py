@@ -18,7 +18,7 @@ from harness.nightly import Night, Step, drawn, load_suite, page
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
 from harness.nightly.run_suite import _expected_s, _step, spend
-from harness.nightly.suite import About, Entry, Suite
+from harness.nightly.suite import About, Entry, Gate, Suite
 from harness.plan import LoadPoint
 from harness.report.findings.against import place_words
 from harness.report.findings.changed_then import with_changes
@@ -99,6 +99,8 @@ def test_loads_are_measured_as_they_were_given(tmp_path):
     [
         (("budget_minutes = 10", "budget_minutes = 0"), "must be above 0"),
         (("[[run]]", "[gate]\nfloor_percent = -5\n[[run]]"), "floor_percent: must not be below 0"),
+        (("[[run]]", '[gate]\nsince = "20.11."\n[[run]]'), "gate.since: '20.11.' is not a day"),
+        (("[[run]]", '[gate]\nsince = "20261120"\n[[run]]'), "gate.since: '20261120' is not a day"),
         (('"mine"', '"chat/gpu"'), "suite.name: must be 1 to 200 bytes without '/'"),
         (('"mine"', '""'), "suite.name: must be 1 to 200"),
         (('"mine"', r'"chat\ngpu"'), "suite.name: must be 1 to 200"),
@@ -237,7 +239,16 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
     assert lines[6] == f"- Worse since 2026-11-04: vllm (8 of 8 figures), by 49.8%. {changed}"
     assert lines[8] == "<details><summary>Each of the 8 figures</summary>"
     assert verdict(replace(made, new=0)) == "Worse for several nights: 8 figures, none of them new."
+    (added,) = series([documents.changed(entries_of[-1], label="added")])
+    with_added = replace(made, courses=(*courses, added))
+    assert verdict(with_added) == f"{verdict(made)} Not judged yet: 1 figure of fewer than 6 nights."
     assert verdict(replace(made, new=3)) == "Worse for several nights: 8 figures, 3 of them new."
+
+
+def test_a_page_says_from_which_day_on_levels_are_judged(tmp_path):
+    made = night(tmp_path, ("measured", "", 0))
+    accepting = replace(made, suite=replace(made.suite, gate=Gate(since="2026-11-20")))
+    assert verdict(accepting) == f"{verdict(made)} What became worse before 2026-11-20 is accepted."
 
 
 def test_what_is_missing_is_said(tmp_path):

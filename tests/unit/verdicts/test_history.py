@@ -111,6 +111,17 @@ def test_a_scripted_server_has_a_series_of_its_own():
     assert drifts(series([*made_up, *nights[3:]])) == []
 
 
+def test_a_level_that_was_accepted_is_not_judged_and_what_is_worse_than_it_is():
+    worse = history(noisy([100.0] * 6 + [110.0] * 6))
+    assert [len(found.steps) for found in drifts(series(worse))] == [1]
+    assert drifts(series(worse), since="2026-11-07") == []
+    again = history(noisy([100.0] * 6 + [110.0] * 6 + [130.0] * 3))
+    (found,) = drifts(series(again), since="2026-11-07")
+    assert (found.since.run, found.best.run) == ("run-12", "run-11")
+    assert found.ratio == pytest.approx(130 / 110, abs=0.02)
+    assert drifts(series(again), since="2027-01-01") == []
+
+
 def test_slow_creep_is_found():
     """Half a per cent a night: no night is worse than the one before by more than its noise."""
     (found,) = drifts(series(history(noisy(100 * 1.005 ** np.arange(25)))))

@@ -72,6 +72,9 @@ def test_a_worse_level_is_named_with_its_size_and_its_first_run(results, capsys,
         (["--fail-on", "slower", "--json"], ExitCode.LIMIT_FAILED),
         (["--fail-on", "slower", "--floor", "25"], ExitCode.OK),
         (["--floor", "15"], ExitCode.OK),
+        (["--fail-on", "slower", "--since", "2026-11-11"], ExitCode.OK),
+        (["--fail-on", "slower", "--since", "2026-11-05"], ExitCode.LIMIT_FAILED),
+        (["--since", "yesterday"], ExitCode.USAGE),
     ],
 )
 def test_the_gate_fails_on_what_is_worse_by_more_than_the_floor(results, words, code):
