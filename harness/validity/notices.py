@@ -28,7 +28,8 @@ NOT_MEASURED = Notice(
     "see the log of its start, or that of the running server",
 )
 ENGINE_DIED = Notice(
-    IssueCode.ENGINE_DIED, "an engine died or hung during a cell: its other cells of this repeat are missing"
+    IssueCode.ENGINE_DIED,
+    "an engine died, hung, was overloaded or refused requests in a cell: others of its repeat are missing",
 )
 MEASURED_AGAIN = Notice(
     IssueCode.MEASURED_AGAIN,
