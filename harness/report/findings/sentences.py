@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import Good, Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
+from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
 from harness.model.measures import Measure, measure
-from harness.model.numbers import as_given, counted, number, percent_figure, percent_of_all, short
-from harness.report.findings.conclusion import doubts, doubts_by_count, goodput, order, orders
+from harness.model.numbers import as_given, counted, number, percent_figure, short
+from harness.report.findings.conclusion import doubts, doubts_by_count, order, orders
 from harness.report.findings.conclusion import under_load as courses
+from harness.report.findings.goodput_words import goodput_words
 from harness.report.view import Group, Row, groups
 from harness.report.wording import listing, plain
 from harness.verdicts.evidence import state_of
@@ -18,7 +19,6 @@ STEADY = 1.1  # a first token that varies by less between loads stays where it i
 IN_DOUBT = "in doubt"
 OVERLOAD = "overload"
 GOODPUT = "goodput"
-_GOODPUT = "goodput_requests_per_s"
 HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
@@ -340,44 +340,6 @@ def _images(row: Row) -> str:
     found = [(sort, row.spread(f"images.ms_by_sort.{sort}")) for sort in sorts]
     parts = [f"{number(spread.median)} ms for each of {sort}" for sort, spread in found if spread]
     return f"{row.label} {'; '.join(parts)}" if parts else ""
-
-
-def goodput_words(group: Group) -> str:
-    """`inside E2E ≤ 1000 ms: vllm 4.05 req/s, 100%; tgi 0 req/s, 0% of the requests`, or ""."""
-    found = goodput(group)
-    if found is None:
-        return ""
-    limits = listing([_at_most(metric, ms) for metric, ms in _loosest_ms(found.limits).items()])
-    places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
-    highest = {row.label: spread.high for row in group.rows if (spread := row.spread(_GOODPUT))}
-    words = [
-        f"{good.label} {_rate(good, highest[good.label])}, {percent_of_all(good.share)}%" for good in places
-    ]
-    some = "" if len(places) == len(found.places) else "least and most "
-    return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)
-
-
-def _rate(good: Good, highest: float) -> str:
-    """The share is the mean of the repeats, the rate the median; a window may have no good request."""
-    where = " in the median repeat" if highest else " in the window"
-    return f"{number(good.requests_per_s)} req/s{where if good.share and not good.requests_per_s else ''}"
-
-
-def _loosest_ms(limits: Sequence[Limit]) -> dict[str, float]:
-    """The limit of each latency that a good request keeps; shares say how many requests have to be good."""
-    loosest: dict[str, float] = {}
-    for limit in limits:
-        loosest[limit.metric] = max(limit.limit_ms, loosest.get(limit.metric, 0.0))
-    return loosest
-
-
-def limit_words(limit: Limit) -> str:
-    """`E2E p95 ≤ 1000 ms`."""
-    return _at_most(f"{limit.metric}.{limit.share}", limit.limit_ms)
-
-
-def _at_most(path: str, limit_ms: float) -> str:
-    return f"{measure(path).name} ≤ {as_given(limit_ms)} ms"
 
 
 def doubts_line(lines: Sequence[str]) -> str:

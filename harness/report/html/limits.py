@@ -6,7 +6,7 @@ from harness.model import CellResult, Limit
 from harness.model.figures import share_of
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, number, percent_of_all
-from harness.report.findings.sentences import limit_words
+from harness.report.findings.goodput_words import limit_words
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, section, table, tag
 from harness.report.view import Row, groups, point_words

@@ -1,0 +1,70 @@
+"""Goodput and limits of a load in sentences. Knows no output format."""
+
+from collections.abc import Sequence
+
+from harness.model import Good, Limit
+from harness.model.measures import measure
+from harness.model.numbers import as_given, counted, number, percent_of_all
+from harness.report.findings.conclusion import goodput
+from harness.report.view import Group
+from harness.report.wording import listing, plain
+
+IN_WORDS = 3  # backends that are named; of more it says how many
+_GOODPUT = "goodput_requests_per_s"
+
+
+def goodput_words(group: Group) -> str:
+    """`inside E2E ≤ 1000 ms: vllm 4.05 req/s, 100%; tgi 0 req/s, 0% of the requests`, or ""."""
+    found = goodput(group)
+    if found is None:
+        return ""
+    limits = listing([_at_most(metric, ms) for metric, ms in _loosest_ms(found.limits).items()])
+    places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
+    highest = {row.label: spread.high for row in group.rows if (spread := row.spread(_GOODPUT))}
+    words = [
+        f"{good.label} {_rate(good, highest[good.label])}, {percent_of_all(good.share)}%" for good in places
+    ]
+    some = "" if len(places) == len(found.places) else "least and most "
+    kept = f"{listing([*map(limit_words, found.limits)])}: {_kept_by(group)}"
+    return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests; {kept}", 600)
+
+
+def _kept_by(group: Group) -> str:
+    """`kept by vllm, missed by tgi and llamacpp (1 of 3 repeats)`; in brackets the repeats that kept all."""
+    met = {
+        row.label: [all(limit.met for limit in cell.slo.limits) for cell in row.usable if cell.slo]
+        for row in group.rows
+    }
+    kept = [label for label, each in met.items() if each and all(each)]
+    missed = [
+        f"{label} ({sum(each)} of {counted(len(each), group.rows[0].unit)})" if any(each) else label
+        for label, each in met.items()
+        if not all(each)
+    ]
+    if len(kept) + len(missed) > IN_WORDS:
+        return f"kept by {len(kept)} of {counted(len(kept) + len(missed), 'backend')}"
+    parts = (f"{how} by {listing(names)}" for how, names in (("kept", kept), ("missed", missed)) if names)
+    return ", ".join(parts)
+
+
+def _rate(good: Good, highest: float) -> str:
+    """The share is the mean of the repeats, the rate the median; a window may have no good request."""
+    where = " in the median repeat" if highest else " in the window"
+    return f"{number(good.requests_per_s)} req/s{where if good.share and not good.requests_per_s else ''}"
+
+
+def _loosest_ms(limits: Sequence[Limit]) -> dict[str, float]:
+    """The limit of each latency that a good request keeps; shares say how many requests have to be good."""
+    loosest: dict[str, float] = {}
+    for limit in limits:
+        loosest[limit.metric] = max(limit.limit_ms, loosest.get(limit.metric, 0.0))
+    return loosest
+
+
+def limit_words(limit: Limit) -> str:
+    """`E2E p95 ≤ 1000 ms`."""
+    return _at_most(f"{limit.metric}.{limit.share}", limit.limit_ms)
+
+
+def _at_most(path: str, limit_ms: float) -> str:
+    return f"{measure(path).name} ≤ {as_given(limit_ms)} ms"
