@@ -11,6 +11,7 @@ from harness.engines import session
 from harness.engines.check import preflight
 from harness.engines.start.containers import daemon
 from harness.errors import ExitCode, SetupError
+from harness.model import Ending
 from tests.factories.containers import ENDED, FakeDaemon, started
 
 
@@ -29,10 +30,8 @@ class Engine:
 
     def __init__(self, *metrics):
         self.counter_sources = metrics or (self,)
-        self.looks = iter([None, None, "exit code 9"])
-
-    def exited(self):
-        return next(self.looks)
+        looks = iter([None, None, Ending("died", "exit code 9")])
+        self.liveness = SimpleNamespace(look=lambda: next(looks))
 
     def log_tail(self, lines):
         return f"the last {lines} lines"
