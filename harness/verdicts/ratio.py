@@ -52,21 +52,22 @@ class Ratio:
         """Whether values of a side are neighbours in one start, which may hang together."""
         return "blocks" in self.units
 
-    @property
-    def counts(self) -> str:
-        """`3 and 4 runs`, or `3 runs and 1 start`."""
+    def counts(self, sides: tuple[Series, Series]) -> str:
+        """`3 and 3 runs`; of unequal counts `3 runs of vllm and 4 of sglang`, `3 runs of vllm and 1 start of
+        sglang`.
+        """
         (first, second), (unit, other) = self.runs, self.units
-        if unit == other:
+        if unit == other and first == second:
             return f"{first} and {second} {unit}"
-        return f"{counted(first, unit.removesuffix('s'))} and {counted(second, other.removesuffix('s'))}"
+        rest = f"{second}" if unit == other else counted(second, other.removesuffix("s"))
+        return f"{counted(first, unit.removesuffix('s'))} of {sides[0].label} and {rest} of {sides[1].label}"
 
     def each(self, before: str = "") -> str:
         """`12 runs and 12 starts` with `12 ` before each unit."""
         return " and ".join(f"{before}{unit}" for unit in dict.fromkeys(self.units))
 
-    @property
-    def runs_words(self) -> str:
-        counts = self.counts
+    def runs_words(self, sides: tuple[Series, Series]) -> str:
+        counts = self.counts(sides)
         if self.paired and self.blocks and set(self.units) == {"starts"}:
             counts = f"{self.runs[0]} starts with {sum(map(len, self.blocks))} pairs of blocks"
         elif self.paired:

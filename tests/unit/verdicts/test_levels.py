@@ -89,12 +89,25 @@ def of_sort(name, p50, sort, repeats):
     return run(name, made, pairing="blocks", blocks=4)
 
 
+NEW, OLD = "of the new one", "of the baseline"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "verdict", "words"),
     [
         ("runs", "blocks", "not enough runs", "8 blocks are worth 6.6 independent ones, 8 are needed"),
-        ("blocks", "starts", "not enough runs", "2 starts and 8 blocks, 3 are needed"),
-        ("runs", "starts", "not enough runs", "2 starts and 8 runs, 3 are needed"),
+        (
+            "blocks",
+            "starts",
+            "not enough runs",
+            f"2 starts {NEW} and 8 blocks {OLD}, 3 are needed",
+        ),
+        (
+            "runs",
+            "starts",
+            "not enough runs",
+            f"2 starts {NEW} and 8 runs {OLD}, 3 are needed",
+        ),
     ],
 )
 def test_verdicts_between_unlike_sessions_are_alike_in_both_orders(old, new, verdict, words):
@@ -112,8 +125,8 @@ def test_verdicts_between_unlike_sessions_are_alike_in_both_orders(old, new, ver
     [
         ("runs", "blocks", "over 20 pairs of a run and a block of this start"),
         ("blocks", "runs", "over 20 pairs of a run and a block of this start"),
-        ("runs", "starts", "over 5 starts and 20 runs"),
-        ("starts", "runs", "over 20 runs and 5 starts"),
+        ("runs", "starts", "over 5 starts of the new one and 20 runs of the baseline"),
+        ("starts", "runs", "over 20 runs of the new one and 5 starts of the baseline"),
         ("starts", "starts", "over 5 starts with 20 pairs of blocks"),
     ],
 )
