@@ -15,6 +15,7 @@ from harness.client.body import read_body
 from harness.client.limits import Account, LimitError, Limits
 from harness.errors import SetupError
 from harness.host.access import Access
+from harness.host.resolve import resolve
 from harness.untrusted import Secrets, one_line
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ class _Connection(http.client.HTTPConnection):
     """Reads answers on account."""
 
     account: Account
+
+    def connect(self) -> None:
+        address = resolve(self.host, self.port)
+        self.sock = socket.create_connection((address.host, self.port), self.timeout)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close_if_spoilt(self) -> None:
         """Closes one that its server closed after the last answer, or sent what nobody asked for; the next

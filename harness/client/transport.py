@@ -11,6 +11,7 @@ import httpx
 
 from harness.client.limits import Account
 from harness.host.proxy import proxy_for, require_socks
+from harness.host.resolve import resolve
 from harness.host.tls import Certificates
 
 _PIECE_BYTES = 65536
@@ -67,6 +68,7 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
+        host = resolve(host, port).host
         left = _current.get().left_s(timeout)
         return _Stream(self._inner.connect_tcp(host, port, left, local_address, socket_options))
 

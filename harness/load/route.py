@@ -2,27 +2,17 @@
 
 import base64
 import errno
-import socket
 import ssl
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 
 from harness.host.address import port_of
 from harness.host.proxy import proxy_for
+from harness.host.resolve import Address, resolve
 from harness.host.tls import Certificates, Secure
 
 _PROXY_HEAD_BYTES = 65_536  # a proxy that says more has said something else
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Family and address, as `socket.getaddrinfo` returns them."""
-
-    family: int
-    sockaddr: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +46,6 @@ def tunnel_opened(heard: bytes) -> bool:
     if status.split(" ")[1:2] != ["200"]:
         raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered: {status[:200]}")
     return True
-
-
-def resolve(host: str, port: int) -> Address:
-    """The first address that answers, so that `localhost` finds an IPv4-only server; else the first.
-
-    A name that is not known stays as it is: each connection will fail and say so.
-    """
-    try:
-        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror:
-        return Address(socket.AF_INET, (host, port))
-    addresses = [Address(family, sockaddr) for family, _, _, _, sockaddr in known]
-    for address in addresses[:8] if len(addresses) > 1 else ():
-        # A machine without IPv6 may know the address and not the family.
-        with suppress(OSError), socket.socket(address.family) as probe:
-            probe.settimeout(2.0)
-            if probe.connect_ex(address.sockaddr) == 0:
-                return address
-    return addresses[0]
 
 
 def proxy_authorization(proxy: httpx.URL) -> dict[str, str]:

@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 PEM = Path(__file__).parents[1] / "integration" / "load_tls.pem"  # self-signed for 127.0.0.1, for tests only
@@ -17,6 +17,17 @@ def server_tls(alpn: Sequence[str] = ()) -> ssl.SSLContext:
     if alpn:
         context.set_alpn_protocols(alpn)
     return context
+
+
+@contextmanager
+def hanging() -> Iterator[tuple[str, int]]:
+    """An address where every connection waits: its backlog is full, and nobody takes it up."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, ExitStack() as opened:
+        for _ in range(2):
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener.getsockname()
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import re
 import select
 import socket
 from contextlib import closing
+from unittest.mock import Mock
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,11 +20,12 @@ from harness.host.access import Access
 from harness.untrusted import BadDocumentError
 from tests.factories.answers import CHUNKED, chunked
 from tests.factories.hostile import HARMS, head, serving, sized
-from tests.factories.sockets import PEM, server_tls
+from tests.factories.sockets import PEM, hanging, server_tls
 from tests.integration.load_server import serve
 from tests.waiting import in_time
 
 TIGHT = Limits(total_s=0.3, wire_bytes=1 << 20, body_bytes=2 << 20)
+BRIEF = Limits(total_s=5.0)  # less than it takes to give up connecting
 ROOMY = Limits(total_s=60, wire_bytes=1 << 20, body_bytes=2 << 20)  # so that size is passed before time
 
 
@@ -96,12 +99,33 @@ def test_a_url_without_a_port_is_looked_up_at_that_of_its_scheme(monkeypatch):
         asked.append(address)
         raise ConnectionRefusedError
 
+    monkeypatch.setattr(socket, "getaddrinfo", Mock(side_effect=socket.gaierror))
     monkeypatch.setattr(socket, "create_connection", refuse)
     with closing(LookUp(Access(), ROOMY)) as look_up:
         for url in ("https://gate", "http://gate", "https://gate:81"):
             with pytest.raises(SetupError):
                 look_up.ask(f"{url}/metrics")
     assert asked == [("gate", 443), ("gate", 80), ("gate", 81)]
+
+
+@pytest.mark.parametrize("outside", [True, False])
+def test_an_address_that_hangs_holds_up_no_question(outside, monkeypatch):
+    """The name of the server has it first."""
+    known = socket.getaddrinfo
+    with serving(lambda _: iter([sized(b"x 1\n")])) as url, hanging() as silent:
+        place = urlsplit(url)
+
+        def named(host, *more, **rest):
+            if host != "two.test":
+                return known(host, *more, **rest)
+            both = (silent, (place.hostname, place.port))
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in both]
+
+        monkeypatch.setattr(socket, "getaddrinfo", named)
+        url = f"http://two.test:{place.port}"
+        with closing(Client(url) if outside else LookUp(Access(), BRIEF)) as asking:
+            answer = asking.ask("GET", "/m", limits=BRIEF) if outside else asking.ask(f"{url}/m")
+    assert answer.body == b"x 1\n"
 
 
 def test_a_key_at_the_end_of_a_shortened_error_is_hidden_whole():

@@ -11,8 +11,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from harness.host.resolve import Address
 from harness.load.connection import Connection, connect, transmit, transmit_rest
-from harness.load.route import Address, Route
+from harness.load.route import Route
 from harness.load.tcp_info import read_tcp_info
 from harness.records.layout import Outcome
 

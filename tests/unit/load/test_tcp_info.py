@@ -5,9 +5,10 @@ from unittest.mock import Mock
 
 import pytest
 
+from harness.host.resolve import Address
 from harness.load.connection import Connection
 from harness.load.finalize import Exchange
-from harness.load.route import Address, Route
+from harness.load.route import Route
 from harness.records.layout import UNKNOWN
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import socket
 
 import httpx
 import pytest
@@ -12,7 +11,6 @@ from harness.host.access import Access
 from harness.load.connection import unopened
 from harness.load.httpx_carrier import _failure, _Watch
 from harness.load.job import ClosedLoop, LoadJob
-from harness.load.route import resolve
 from harness.load.transport import Transport, choose_transport
 from harness.records.layout import Outcome
 
@@ -39,14 +37,6 @@ def test_a_proxy_that_cannot_be_used_is_an_error_before_anything_is_sent(monkeyp
     monkeypatch.setattr("harness.host.proxy.find_spec", {}.get)
     with pytest.raises(SetupError, match=said):
         choose_transport(JOB)
-
-
-def test_an_address_of_a_family_that_this_machine_lacks_is_passed_over(monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        found = [(999, socket.SOCK_STREAM, 6, "", ("::1", 9))]
-        found += [(socket.AF_INET, socket.SOCK_STREAM, 6, "", server.getsockname())]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-        assert resolve("localhost", 9).sockaddr == server.getsockname()
 
 
 @pytest.mark.parametrize("way", ["connection", "socks"])
