@@ -270,7 +270,7 @@ class _Test:
         assert self.test.shift is not None
         alpha, same = self.rules.alpha, self.same_within
         span = exponential(self.test.shift.interval(1 - alpha))
-        over = f"over {self.test.runs_words(self.sides)}"
+        over = f"over {self.test.runs_words(self.rules.named(self.sides))}"
         if judged.p_apart < alpha:
             better = (span.estimate < 1) == (better_of(self.metric) == "lower")
             words, floor = words_apart(span, self.floor)
@@ -354,7 +354,7 @@ class _Test:
         if self.test.zero:
             why = "a value is not above 0: there is no ratio"
             return _Verdict("not enough runs", why, why)
-        counts = f"{self.test.counts(self.sides)}, {self.rules.min_runs} are needed"
+        counts = f"{self.test.counts(self.rules.named(self.sides))}, {self.rules.min_runs} are needed"
         if self._failures:
             return _Verdict("not comparable", f"{self._failures}; {counts}")
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]

@@ -52,21 +52,24 @@ class Ratio:
         """Whether values of a side are neighbours in one start, which may hang together."""
         return "blocks" in self.units
 
-    def counts(self, sides: tuple[Series, Series]) -> str:
-        """`3 and 3 runs`; of unequal counts `3 runs of vllm and 4 of sglang`, `3 runs of vllm and 1 start of
-        sglang`.
+    def counts(self, sides: tuple[Series, Series] | None) -> str:
+        """`3 and 4 runs`, `3 runs and 1 start`; unequal ones of `sides` that are to be named as `3 runs of
+        the new one and 4 of the baseline`.
         """
         (first, second), (unit, other) = self.runs, self.units
-        if unit == other and first == second:
+        if unit == other and (sides is None or first == second):
             return f"{first} and {second} {unit}"
-        rest = f"{second}" if unit == other else counted(second, other.removesuffix("s"))
-        return f"{counted(first, unit.removesuffix('s'))} of {sides[0].label} and {rest} of {sides[1].label}"
+        words = counted(first, unit.removesuffix("s")), counted(second, other.removesuffix("s"))
+        if sides is None:
+            return " and ".join(words)
+        rest = f"{second}" if unit == other else words[1]
+        return f"{words[0]} of {sides[0].label} and {rest} of {sides[1].label}"
 
     def each(self, before: str = "") -> str:
         """`12 runs and 12 starts` with `12 ` before each unit."""
         return " and ".join(f"{before}{unit}" for unit in dict.fromkeys(self.units))
 
-    def runs_words(self, sides: tuple[Series, Series]) -> str:
+    def runs_words(self, sides: tuple[Series, Series] | None) -> str:
         counts = self.counts(sides)
         if self.paired and self.blocks and set(self.units) == {"starts"}:
             counts = f"{self.runs[0]} starts with {sum(map(len, self.blocks))} pairs of blocks"

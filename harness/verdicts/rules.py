@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import TypeVar
 
 from harness.model import CellResult, Manifest, VerdictRules, known
 from harness.model.choices import Pairing
 from harness.spec.scenario import Verdict
 from harness.spec.scenario.verdict import EACH
+
+Sides = TypeVar("Sides")
 
 DEFAULT_FLOOR = 0.02
 # Between two sessions a machine differs by more than runs of one session show.
@@ -58,6 +61,10 @@ class Rules:
             return ONE_START_BLOCKS
         kinds = {"starts" if how == "restart" else ONE_START for how in self.between_repeats.values()}
         return "runs" if not kinds else " and ".join(sorted(kinds))
+
+    def named(self, sides: Sides) -> Sides | None:
+        """The sides of a comparison of two sessions, which no table has in this order; else None."""
+        return sides if self.separate_sessions else None
 
     def floor_of(self, labels: Iterable[str], load: str, metric: str) -> float:
         """The largest floor that was measured for these backends, at least the usual one."""

@@ -426,7 +426,7 @@ def test_an_engine_that_always_failed_stands_at_the_end_of_the_line():
     found = compare(measured, ONE)
     assert found.ranking == {"ttft_ms.p50": "b >> c ∦ a (5 of 5 failed)"}
     why = next(one.why for one in found.comparison if one.a == "a")
-    assert why == "a: 5 of 5 failed; 0 runs of a and 5 of b, 3 are needed"
+    assert why == "a: 5 of 5 failed; 0 and 5 runs, 3 are needed"
 
 
 def test_what_the_client_spoiled_is_no_evidence():

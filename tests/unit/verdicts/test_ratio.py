@@ -36,7 +36,7 @@ def test_paired_runs_have_the_geometric_mean_of_their_ratios():
     assert found.shift.estimate == pytest.approx(np.log(2) * 5 / 3)
     assert found.shift.freedom == 2
     assert found.difference.estimate == pytest.approx((10 + 20 + 700) / 3)
-    assert found.runs_words((of("a", [1]), of("b", [1]))) == "3 pairs of runs"
+    assert found.runs_words(None) == "3 pairs of runs"
 
 
 def test_runs_of_other_requests_are_two_samples():
@@ -44,6 +44,7 @@ def test_runs_of_other_requests_are_two_samples():
     found = compared(*sides)
     assert (found.runs, found.paired) == ((3, 4), False)
     assert found.shift.estimate == pytest.approx(np.log(2))
+    assert found.runs_words(None) == "3 and 4 runs"
     assert found.runs_words(sides) == "3 runs of a and 4 of b"
 
 
@@ -125,7 +126,7 @@ def test_a_percentile_of_all_requests_is_compared_where_runs_have_none():
     found = compared(of("a", [1] * 3, 2 * times), of("b", [1] * 3, times), P95)
     assert (found.runs, found.paired, found.method) == ((3, 3), True, "pooled")
     assert found.shift.estimate == pytest.approx(np.log(2))
-    assert found.runs_words((of("a", [1]), of("b", [1]))) == "3 pairs of runs, requests pooled"
+    assert found.runs_words(None) == "3 pairs of runs, requests pooled"
 
 
 @pytest.mark.parametrize(
