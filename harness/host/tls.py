@@ -46,6 +46,8 @@ class Certificates:
         reason = failure.lower().replace("_", " ")
         if "mismatch" in reason or "not valid for" in reason:
             return "use the name or address that stands in the server's certificate"
+        if "has expired" in reason or "not yet valid" in reason:
+            return "renew the server's certificate, unless this machine's clock is wrong (`date`)"
         if "certificate verify failed" in reason:
             return "trust the authority that signed the server's certificate: --ca-cert FILE"
         if any(sign in reason for sign in _NO_TLS):

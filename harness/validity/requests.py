@@ -1,5 +1,6 @@
 """Requests: how many were answered, and what became of the others."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +27,8 @@ _KEY = "the key was refused during the load: does it end, or has a gateway a quo
 _ELSEWHERE = "the server redirects, which is not followed: give the address it names (`curl -i` shows it)"
 _PROXY = "a proxy got no answer from the engine: see its time limits, and the logs of both"
 _CUT = "the server, or a proxy before it, closed connections: see its log, and the time limits of the proxy"
+_CERTIFICATE = "the server's certificate expired or was replaced during the run: renew it, or --ca-cert FILE"
+_OPENSSL = re.compile(r"^\[SSL: \w+\] | \(_ssl\.c:\d+\)$")  # what Python puts around its words
 # What to do, by the status or outcome that most failures have.
 _HINTS = {
     **dict.fromkeys(("HTTP 429", "HTTP 503", "HTTP 529"), _LESS),  # the last is Anthropic's
@@ -77,6 +80,8 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
         why, case = _most_frequent_failure(cell)
         verdict: Doubt = "INVALID" if invalid else "SUSPECT"
         hint = None if case is UNSET else _HINTS.get(case)
+        if case == "connect failed" and "certificate" in why:
+            hint = _CERTIFICATE
         yield Violation(f"{failed} of {total}{why}", hint=hint, verdict=verdict, failure=case)
 
 
@@ -91,7 +96,7 @@ def _most_frequent_failure(cell: Evidence) -> tuple[str, str | UnsetType]:
         outcome, status = Outcome(rows["outcome"][row]), int(rows["http_status"][row])
         known = outcome == Outcome.HTTP_ERROR and status != UNKNOWN  # a file of another tool has none
         case = f"HTTP {status}" if known else outcome.name.lower().replace("_", " ")
-        texts.setdefault(case, Counter())[one_line(errors[row], _ERROR_CHARS)] += 1
+        texts.setdefault(case, Counter())[one_line(_OPENSSL.sub("", errors[row]), _ERROR_CHARS)] += 1
     if not texts:
         return "", UNSET
     case, count = most_first({case: seen.total() for case, seen in texts.items()})[0]

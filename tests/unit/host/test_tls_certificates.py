@@ -95,3 +95,17 @@ def test_a_server_that_answers_without_tls_is_named_as_one():
         secure.do_handshake()
     hint = Certificates().hint(str(caught.value))
     assert hint == "the server answers without TLS: its URL may begin with http://"
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("certificate has expired", "renew the server's certificate"),
+        ("certificate is not yet valid", "renew the server's certificate"),
+        ("unable to get local issuer certificate", "trust the authority"),
+        ("IP address mismatch, certificate is not valid for '127.0.0.1'", "use the name"),
+    ],
+)
+def test_no_authority_is_asked_for_where_the_certificate_itself_is_not_valid(words, first):
+    failure = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {words} (_ssl.c:992)"
+    assert Certificates().hint(failure).startswith(first)

@@ -259,6 +259,15 @@ def test_what_to_do_about_failed_requests_depends_on_how_they_failed(outcome, st
     assert asks_for in only(made).hint
 
 
+def test_a_certificate_that_expired_in_the_run_is_named_without_the_marks_of_openssl():
+    made = records(*GOOD, {"outcome": Outcome.CONNECT_FAILED})
+    words = "certificate verify failed: certificate has expired"
+    made.errors[10] = f"[SSL: CERTIFICATE_VERIFY_FAILED] {words} (_ssl.c:992)"
+    reason = only(made)
+    assert reason.measured == f"1 of 11: connect failed, {words}"
+    assert reason.hint.startswith("the server's certificate expired or was replaced")
+
+
 @pytest.mark.parametrize(("last", "lower"), [(Outcome.TIMEOUT, True), (Outcome.RESET, False)])
 @pytest.mark.parametrize("log", [None, "logs/a.log"])
 def test_an_engine_that_let_its_last_requests_wait_may_be_too_slow_for_the_load(last, lower, log):
