@@ -9,10 +9,17 @@ _HOUR_S, _MILLION = 3600, 1_000_000
 NO_PRICE = "no price given: see --price-per-hour, --price-per-gpu-hour, --prices"
 
 
-def price(prices: Prices | None, gpu: Gpu | None) -> tuple[Price | None, str]:
-    """The price of an hour, or why it is not known. A machine's price wins over one per GPU."""
+def price(prices: Prices | None, gpu: Gpu | None, label: str = "") -> tuple[Price | None, str]:
+    """The price of an hour, or why it is not known. A machine's price wins over one per GPU.
+
+    `label`: the backend, where each has a machine of its own.
+    """
     if not prices:
         return None, NO_PRICE
+    if own := prices.backend_per_hour:
+        if label in own:
+            return _priced(prices, own[label], "the machine"), ""
+        return None, f"no price for {label}; there is one for {', '.join(own)}"
     if prices.machine_per_hour is not None:
         return _priced(prices, prices.machine_per_hour, "the machine"), ""
     by_name = prices.gpu_per_hour

@@ -71,7 +71,7 @@ def describe(
     else:
         nulls["server"] = "the engine has no metrics and its processes could not be watched"
     used, nulls["energy"] = energy.describe(telemetry, gpu.engine_gpus if gpu else (), rates, window)
-    price, nulls["cost"] = cost.price(facts.prices, gpu)
+    price, nulls["cost"] = cost.price(facts.prices, gpu, facts.identity.label)
     paid = cost.describe(price, rates, good_tokens_per_s) if price else None
     threads = (facts.engine_values or {}).get("threads")
     quotas = sources["processes"].about.get("cpu_quotas", {}) if "processes" in sources else {}

@@ -232,6 +232,10 @@ class Prices:
     gpu_per_hour: Annotated[
         dict[str, float], doc("Price of an hour of a GPU by the driver's name for it; `*`: of any other.")
     ] = field(default_factory=dict)
+    backend_per_hour: Annotated[
+        dict[str, float],
+        doc("Price of an hour of the machine by the backend on it; empty: one for all."),
+    ] = field(default_factory=dict)
 
 
 class Cost(Record, frozen=True, kw_only=True):

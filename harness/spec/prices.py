@@ -1,6 +1,7 @@
 """Prices of hardware per hour, from flags or a file. There is no default: a price is never made up."""
 
 import re
+from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
 
@@ -26,6 +27,8 @@ def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | No
         raise SpecError("these prices exclude each other", where=" and ".join(used))
     if path is not None:
         return load_prices(path)
+    if per_hour is not None and "=" in per_hour:
+        return _by_backend(per_hour, used[0])
     if per_hour is not None:
         amount, currency = _amount(per_hour, used[0])
         return Prices(currency, used[0], machine_per_hour=amount)
@@ -33,6 +36,30 @@ def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | No
         amount, currency = _amount(per_gpu_hour, used[0])
         return Prices(currency, used[0], gpu_per_hour={ANY_GPU: amount})
     return None
+
+
+def _by_backend(text: str, flag: str) -> Prices:
+    """Prices of machines by backend, such as `vllm=3.80EUR,sglang=2.10EUR`."""
+    named = [part.strip().rpartition("=") for part in text.split(",")]
+    amounts = {name: _amount(amount, flag) for name, _, amount in named}
+    currencies = {currency for _, currency in amounts.values()}
+    if "" in amounts or len(amounts) < len(named) or len(currencies) > 1:
+        raise SpecError(
+            f"'{text}' is not one price for each backend, in one currency",
+            where=flag,
+            hint="write vllm=3.80EUR,sglang=2.10EUR, or one price for all",
+        )
+    return Prices(
+        currencies.pop(), flag, backend_per_hour={name: amount for name, (amount, _) in amounts.items()}
+    )
+
+
+def check_priced(prices: Prices | None, labels: Collection[str]) -> None:
+    """Raises SpecError for a price of a backend that is not in the run."""
+    for name in prices.backend_per_hour if prices else ():
+        if name not in labels:
+            hint = f"backends of this run: {', '.join(labels)}"
+            raise SpecError(f"no backend '{name}' to have a price", where="prices", hint=hint)
 
 
 def load_prices(path: Path) -> Prices:
@@ -43,14 +70,24 @@ def load_prices(path: Path) -> Prices:
             where=f"{path}:gpu_per_hour.{misplaced[0]}",
             hint="write it above [gpu_per_hour]",
         )
-    amounts = {"machine_per_hour": prices.machine_per_hour, **prices.gpu_per_hour}
+    amounts = {
+        "machine_per_hour": prices.machine_per_hour,
+        **{f"gpu_per_hour.{name}": amount for name, amount in prices.gpu_per_hour.items()},
+        **{f"backend_per_hour.{name}": amount for name, amount in prices.backend_per_hour.items()},
+    }
     for key, amount in amounts.items():
         if amount is not None:
             positive(amount, f"{path}:{key}")
-    if prices.machine_per_hour is None and not prices.gpu_per_hour:
+    ways = {
+        "machine_per_hour": prices.machine_per_hour is not None,
+        "gpu_per_hour": bool(prices.gpu_per_hour),
+        "backend_per_hour": bool(prices.backend_per_hour),
+    }
+    given = [key for key, is_given in ways.items() if is_given]
+    if not given:
         raise SpecError("has neither machine_per_hour nor gpu_per_hour", where=str(path))
-    if prices.machine_per_hour is not None and prices.gpu_per_hour:
-        raise SpecError("has both machine_per_hour and gpu_per_hour", where=str(path), hint="leave one out")
+    if len(given) > 1:
+        raise SpecError(f"has both {given[0]} and {given[1]}", where=str(path), hint="leave one out")
     return prices
 
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     cost = parser.add_argument_group("cost (no price is assumed)")
     cost.add_argument(
-        "--price-per-hour", metavar="PRICE", help="price of the engine's machine, such as 1.99 or 1.99EUR"
+        "--price-per-hour",
+        metavar="PRICE",
+        help="price of the engine's machine, such as 1.99 or 1.99EUR; of several machines BACKEND=PRICE,…",
     )
     cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="price of each GPU the engine used")
     about = f"TOML file with prices; see {page_address('cost')}"

@@ -34,6 +34,7 @@ from harness.run.setup.warm_cache import check_warm_ahead
 from harness.sampling.job import LEAST_HZ, MOST_HZ
 from harness.spec.backend import BackendRef
 from harness.spec.models import Model
+from harness.spec.prices import check_priced
 from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
 from harness.spec.scenario.limits import MOST_REPEATS, at_most
 from harness.untrusted import LIMIT
@@ -123,6 +124,7 @@ def prepare(options: RunOptions) -> Prepared:
     scenario = _asked_scenario(options, profile)
     options = replace(options, profile=profile)
     chosen = chosen_backends(options, scenario)
+    check_priced(options.prices, [backend.label for backend in chosen])
     sizes = probe_sizes(options, scenario)
     source = _checked_prompts(options, scenario, sizes)
     between = between_of(options, scenario, chosen)

@@ -128,6 +128,9 @@ def test_a_price_is_of_the_gpus_that_were_used_or_not_known():
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), gpu) == (None, "no price for A; there is one for B")
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), None)[0] is None
     assert cost.price(None, gpu) == (None, cost.NO_PRICE)
+    own = prices(backend_per_hour={"a": 3.8, "b": 2.1})
+    assert [cost.price(own, gpu, label)[0].per_hour for label in "ab"] == [3.8, 2.1]
+    assert cost.price(own, gpu, "c") == (None, "no price for c; there is one for a, b")
 
 
 def test_each_load_node_used_what_it_sampled_of_itself():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SpecError
-from harness.spec.prices import given_prices
+from harness.spec.prices import check_priced, given_prices
 
 
 def file(tmp_path, text):
@@ -67,3 +67,32 @@ def test_two_prices_are_one_too_many(tmp_path):
 def test_a_file_without_an_end_is_not_read_to_it():
     with pytest.raises(SpecError, match="is longer than 1,048,576 characters"):
         given_prices(None, None, Path("/dev/zero"))
+
+
+def test_each_backend_may_be_on_a_machine_of_its_own(tmp_path):
+    """One price for an H100 and an L40S made the engine on the cheap one look dear."""
+    made = given_prices("vllm==0.26.0=3.80eur, sglang=2.10EUR", None, None)
+    assert (made.currency, made.machine_per_hour) == ("EUR", None)
+    assert made.backend_per_hour == {"vllm==0.26.0": 3.8, "sglang": 2.1}
+    text = 'currency = "USD"\nsource = "x"\n[backend_per_hour]\nvllm = 3.8\n'
+    listed = given_prices(None, None, file(tmp_path, text))
+    assert listed.backend_per_hour == {"vllm": 3.8}
+    check_priced(listed, ["vllm", "sglang"])
+    check_priced(None, [])
+    with pytest.raises(SpecError, match=r"no backend 'vllm' to have a price"):
+        check_priced(listed, ["sglang"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("vllm=1,sglang=2EUR", "in one currency"),
+        ("vllm=1,vllm=2", "not one price for each backend"),
+        ("vllm=1,2", "not one price for each backend"),
+        ("vllm=1,sglang=", "not a price above 0"),
+        ("vllm=0", "not a price above 0"),
+    ],
+)
+def test_prices_of_backends_that_are_none_are_one_clear_error(text, words):
+    with pytest.raises(SpecError, match=words):
+        given_prices(text, None, None)
