@@ -128,7 +128,7 @@ from harness.model.figures import (
     Synchrony,
     TemplateTokens,
 )
-from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
+from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost, HistoryLoad
 from harness.model.identity import AnsweredModel, Identity
 from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode

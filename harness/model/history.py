@@ -25,6 +25,14 @@ class HistoryFigure(Record, frozen=True, kw_only=True):
     runs: Annotated[int, doc("Repeats that have a figure of the metric; starts of a capacity search.")]
 
 
+class HistoryLoad(Record, frozen=True, kw_only=True):
+    """Requests of one load that a capacity search tried and that its answer surely covers."""
+
+    value: Annotated[int | float, doc("The load, in the unit of the capacity.")]
+    failed: Annotated[int, doc("Requests that failed.")]
+    ended: Annotated[int, doc("Requests that ended in an answer or a failure.")]
+
+
 class HistoryEntry(Record, frozen=True, kw_only=True):
     """One backend at one load of one run."""
 
@@ -60,6 +68,10 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     invalid: Annotated[int, doc("INVALID cells of this backend and load.")] = 0
     failed: Annotated[int | UnsetType, doc("Requests that failed, of INVALID cells as well.")] = UNSET
     ended: Annotated[int | UnsetType, doc("Requests that ended in an answer or a failure.")] = UNSET
+    carried: Annotated[
+        tuple[HistoryLoad, ...] | UnsetType,
+        doc("Loads that a capacity search tried and that are surely carried; missing: none, or not kept."),
+    ] = UNSET
     metrics: Annotated[
         dict[str, HistoryFigure],
         doc("Figures by metric: those that get verdicts, and the p99 of E2E; of a search its capacity."),

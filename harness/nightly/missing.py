@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from harness.errors import SpecError
-from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
+from harness.model import HistoryEntry, HistoryLoad, LoadPoint, Manifest, ScenarioTables, Summary, known
 from harness.model.numbers import counted
 from harness.nightly.suite import Entry
 from harness.spec.backend_refs import parse_backend_list
 from harness.verdicts.gate import fail_more, failed_of
-from harness.verdicts.history_lines import capacity_metric, why_no_capacity
+from harness.verdicts.history_lines import capacity_metric, carried, why_no_capacity
 from harness.verdicts.missing import Missing, invalid_words, is_nothing
 from harness.verdicts.run_values import series
 
@@ -65,6 +65,7 @@ def _capacities(earlier: Sequence[HistoryEntry], summary: Summary, asked: int) -
     A search of a rate lacks nothing of earlier ones of requests in flight.
     """
     tonight = {found.label: found for found in summary.capacity or ()}
+    level = LEVEL / max(len(tonight), 1)
     for label, metric in dict.fromkeys(
         (entry.label, metric) for entry in earlier for metric in entry.metrics
     ):
@@ -76,6 +77,25 @@ def _capacities(earlier: Sequence[HistoryEntry], summary: Summary, asked: int) -
                 yield Missing(label, None, metric, why)
             elif found.searches < asked:
                 yield Missing(label, None, metric, f"{found.searches} of {counted(asked, 'search')}")
+            cells = [cell for cell in summary.cells if cell.label == label]
+            before = [
+                load for entry in earlier if entry.label == label for load in known(entry.carried) or ()
+            ]
+            if more := _fail_more(carried(cells, found), before, level):
+                yield Missing(label, None, metric, more)
+
+
+def _fail_more(now: Sequence[HistoryLoad], before: Sequence[HistoryLoad], level: float) -> str:
+    """A sentence where more requests fail at the loads that this and earlier searches tried; else ""."""
+    shared = {load.value for load in now} & {load.value for load in before}
+    (failed, ended), (then, ended_then) = (
+        (sum(load.failed for load in here), sum(load.ended for load in here))
+        for here in ([load for load in side if load.value in shared] for side in (now, before))
+    )
+    if not shared or not fail_more((failed, ended), (then, ended_then), level):
+        return ""
+    counts = f"{failed} of {ended} requests failed, {then} of {ended_then} in earlier nights"
+    return f"{counts}, at loads that it carries"
 
 
 def _labels(entry: Entry) -> Iterator[str]:

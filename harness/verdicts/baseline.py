@@ -30,6 +30,7 @@ from harness.model import (
 )
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
+from harness.verdicts.capacity import surely_carried
 from harness.verdicts.capacity_pairs import capacity_pair, obstacle
 from harness.verdicts.gate import LEVEL, Place, nothing_compared, stalls, tail_metric
 from harness.verdicts.manifests import Side, differences, other_requests
@@ -274,13 +275,10 @@ class _Pair:
     @property
     def carried(self) -> tuple[Series, Series]:
         """Both sides at the loads that both surely carry and that both tried, since more requests may fail at
-        one load than at another. Near its capacity an open loop has bursts that a server may refuse, so
-        there these loads end at half of it.
+        one load than at another.
         """
         found = (self.new.capacity, self.old.capacity)
-        values = [capacity.interval[1] or 0.0 for capacity in found if capacity]
-        kinds = {capacity.kind for capacity in found if capacity}
-        most = min(values, default=0.0) / (2 if "rate" in kinds else 1)
+        most = min((surely_carried(capacity) for capacity in found if capacity), default=0.0)
         points = {cell.point for cell in self.new.cells} & {cell.point for cell in self.old.cells}
         carried = {point for point in points if point.value <= most}
         new, old = (

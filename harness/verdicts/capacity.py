@@ -189,6 +189,13 @@ def _overloaded(cell: CellResult) -> bool:
     return found is not None and found[0] == "engine" and not RULES[found[1]].certain
 
 
+def surely_carried(capacity: Capacity) -> float:
+    """The load up to which no request has to fail: an open loop near its capacity has bursts that a server
+    may refuse, so there it is half of the answer. 0 without one.
+    """
+    return (capacity.interval[1] or 0.0) / (2 if capacity.kind == "rate" else 1)
+
+
 def may_be_higher(capacity: Capacity) -> bool:
     """Whether no load is known to be too much for the server itself."""
     _, _, high = capacity.interval

@@ -13,6 +13,7 @@ from harness.model import (
     HistoryEntry,
     HistoryFigure,
     HistoryHost,
+    HistoryLoad,
     HostFacts,
     LoadPoint,
     Manifest,
@@ -20,7 +21,7 @@ from harness.model import (
     UnsetType,
     known,
 )
-from harness.verdicts.capacity import why_unknown
+from harness.verdicts.capacity import surely_carried, why_unknown
 from harness.verdicts.gate import TAIL, failed_of
 
 TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
@@ -137,7 +138,9 @@ def _of_load(
 
 
 def _of_search(manifest: Manifest, summary: Summary, found: Capacity) -> HistoryEntry:
-    """A line without counts of failures: a search asks for more than a server can answer."""
+    """A line with counts of failures at the loads that are surely carried alone: a search asks for more than
+    a server can answer.
+    """
     cells = [cell for cell in summary.cells if cell.label == found.label]
     low, value, high = found.interval
     assert value is not None  # else `not_kept` names it
@@ -146,7 +149,18 @@ def _of_search(manifest: Manifest, summary: Summary, found: Capacity) -> History
     return replace(
         _entry(manifest, summary, cells, work, {capacity_metric(found): figure}),
         searched=_searched(manifest, found),
+        carried=carried(cells, found) or UNSET,
     )
+
+
+def carried(cells: Sequence[CellResult], found: Capacity) -> tuple[HistoryLoad, ...]:
+    """Counts of requests at each load that was tried and is surely carried. `cells`: of this backend."""
+    by_load: dict[float, list[CellResult]] = {}
+    for cell in cells:
+        if cell.load.value <= surely_carried(found):
+            by_load.setdefault(cell.load.value, []).append(cell)
+    counts = ((value, failed_of(here)) for value, here in sorted(by_load.items()))
+    return tuple(HistoryLoad(value=value, failed=failed, ended=ended) for value, (failed, ended) in counts)
 
 
 def capacity_metric(found: Capacity) -> str:

@@ -12,7 +12,7 @@ from harness.report.text import trends
 from harness.verdicts import Rules, compare
 from harness.verdicts.history import changes, drifts, same_course, series, stretches
 from harness.verdicts.history_lines import entries, not_kept
-from tests.factories.documents import made
+from tests.factories.documents import changed, made
 from tests.factories.summaries import cell, summary
 
 RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",))
@@ -64,6 +64,47 @@ def test_a_search_has_one_line_and_none_of_the_loads_that_it_tried():
     figure = line.metrics["capacity_in_flight"]
     assert (figure.interval, figure.runs) == ((8, 8, 9), 3)
     assert not_kept(search(0, 8)[1]) == []
+
+
+def failing(number, kind, loads):
+    """A night's search with these failures of 200 requests each, by load; its answer is 8."""
+    manifest, found = search(number, 8, kind=kind)
+    cells = [
+        cell("vllm", {"kind": kind, "value": load}, repeat, probe={"seconds": 1.0, "answers": 2},
+             workload_sha256="5f" * 32, requests={"ok": 200 - failed, "failed": failed})
+        for repeat, (load, failed) in enumerate(loads.items())
+    ]  # fmt: skip
+    return manifest, changed(found, cells=cells)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loads", "kept"),
+    [
+        ("concurrency", {1: 0, 8: 3, 9: 100}, [(1, 0, 200), (8, 3, 200)]),
+        ("rate", {1: 0, 4: 3, 5: 40}, [(1, 0, 200), (4, 3, 200)]),
+    ],
+)
+def test_failures_are_kept_of_the_loads_that_are_surely_carried(kind, loads, kept):
+    """Near its capacity an open loop has bursts that any server may refuse."""
+    (line,) = entries(*failing(0, kind, loads))
+    assert [(load.value, load.failed, load.ended) for load in line.carried] == kept
+
+
+@pytest.mark.parametrize(
+    ("before", "tonight", "words"),
+    [
+        ({1: 0, 8: 0}, {1: 0, 8: 12}, "12 of 400 requests failed, 0 of 800 in earlier nights, at loads that"),
+        ({1: 0, 8: 12}, {1: 0, 8: 12}, ""),
+        ({1: 0, 8: 0}, {1: 0, 4: 12}, ""),
+        ({1: 0, 8: 0}, {1: 0, 8: 0, 9: 100}, ""),
+    ],
+)
+def test_a_night_whose_search_fails_more_requests_fails(before, tonight, words):
+    """A limit that 5% may miss hides that 3% fail; other loads than before say nothing."""
+    earlier = [line for number in range(2) for line in entries(*failing(number, "concurrency", before))]
+    manifest, found = failing(2, "concurrency", tonight)
+    gone = list(missing(Entry("chat", ("vllm",), find_capacity=True), "", earlier, manifest, found))
+    assert [place_words(one).partition(": ")[2].startswith(words) for one in gone] == [True] * bool(words)
 
 
 def test_a_rate_is_a_metric_of_its_own():
