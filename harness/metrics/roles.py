@@ -8,7 +8,7 @@ from harness.metrics import series
 from harness.metrics.view import CellView, Figures
 from harness.model import HistogramIncrease, Range, RoleFacts, Roles, known
 from harness.model.choices import DECODE, PREFILL
-from harness.model.figures import RoleFigures, TtftSplit
+from harness.model.replicas import RoleFigures, TtftSplit
 from harness.records.layout import UNKNOWN, Outcome
 
 

@@ -116,10 +116,7 @@ from harness.model.figures import (
     Limit,
     OutputTokens,
     ProbeSize,
-    Replica,
-    Replicas,
     Requests,
-    Roles,
     Sample,
     SessionCounts,
     Slo,
@@ -177,6 +174,7 @@ from harness.model.plan import (
 )
 from harness.model.probe import Finding, Probed
 from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_json, known
+from harness.model.replicas import Replica, Replicas, Roles
 from harness.model.sampled import Sampled, SampledSource
 from harness.model.summary import ModelName, RunWarning, Summary
 from harness.model.validity import VERDICTS, Doubt, Reason, Validity

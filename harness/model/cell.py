@@ -17,9 +17,7 @@ from harness.model.figures import (
     Law,
     OutputTokens,
     ProbeSize,
-    Replicas,
     Requests,
-    Roles,
     Sample,
     SessionCounts,
     Slo,
@@ -33,6 +31,7 @@ from harness.model.load import Load, LoadPoint
 from harness.model.machine import Cost, Energy, Gpu, Host, Limiter, LoadNodeUse, Server, TelemetryHealth
 from harness.model.metrics import Measured
 from harness.model.record import UNSET, UnsetType, doc
+from harness.model.replicas import Replicas, Roles
 from harness.model.validity import Validity
 
 State = Literal["under load", "saturated", "unstable"]
