@@ -60,6 +60,7 @@ class PromptFile(Generator):
     file: str
     format: Literal["auto", "sharegpt", "jsonl"] = "auto"
     turns: Count = 1  # user turns of a conversation that are sent, with the file's own answers between
+    categories: tuple[str, ...] = ()  # of the file that are sent; (): all
     order: Literal["shuffled", "file"] = "shuffled"
     output_tokens: Count | None = None  # of every answer; else as the file asks, else as long as its answer
     unknown_output_tokens: Count = 128  # where the file says neither

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from random import Random
@@ -10,6 +11,7 @@ from harness.errors import SpecError
 from harness.host import paths
 from harness.records.request_table import Part
 from harness.spec.scenario import PromptFile, Prompts, TraceReplay
+from harness.spec.strict import check_known
 from harness.workload.prompts.calls import replay_calls
 from harness.workload.prompts.request import ChatRequest, Message
 from harness.workload.prompts.text import TextMaker
@@ -49,8 +51,18 @@ def trace_of(spec: TraceReplay, count: int) -> Trace:
 
 @lru_cache(maxsize=1)
 def dataset_of(spec: PromptFile) -> Dataset:
-    """Reads the prompts of a file, and keeps the last result. Raises SpecError for a file without prompts."""
-    return read_dataset(paths.data_file(spec.file), spec.format, spec.turns)
+    """Reads the prompts of a file, and keeps the last result.
+
+    Raises SpecError for a file without prompts, and for a category that it lacks.
+    """
+    dataset = read_dataset(paths.data_file(spec.file), spec.format, spec.turns)
+    if not spec.categories:
+        return dataset
+    known = {prompt.category for prompt in dataset.prompts} - {""}
+    for name in spec.categories:
+        check_known(name, known, "prompts.categories", f"category of {dataset.source}")
+    chosen = (prompt for prompt in dataset.prompts if prompt.category in spec.categories)
+    return replace(dataset, prompts=tuple(chosen))
 
 
 def source_of(prompts: Prompts, count: int) -> Trace | Dataset | None:

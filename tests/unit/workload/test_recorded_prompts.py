@@ -169,6 +169,11 @@ def test_categories_of_a_file_are_classes_of_requests(tmp_path):
     )
     spec = PromptFile(str(path), order="file")
     assert made(spec)[0].requested.kinds == ["math", "roleplay", "other"]
+    assert made(replace(spec, categories=("math",)))[1] == ["one two"]
+    assert dataset_of(replace(spec, categories=("math", "roleplay"))).held == 2
+    with pytest.raises(SpecError, match=r"unknown category of .*'maths'") as refused:
+        made(replace(spec, categories=("maths",)))
+    assert "did you mean 'math'?" in refused.value.hint
     path.write_text(json.dumps({"prompt": "five"}))
     dataset_of.cache_clear()
     assert made(spec)[0].requested.kinds == [""]
