@@ -76,7 +76,8 @@ class Liveness:
         """Asks each server for a short answer, again for a minute while one may come.
 
         Such a request may wait behind others whose clients left. It is repeated while the counter shows that
-        the engine generates, where there is no counter, and where it is refused.
+        the engine generates, where there is no counter, where it is refused, and where no connection is to be
+        had: an engine may take its time to die, and another may be started in its place.
         """
         if stop.is_set():
             return Ending("stopped", silence.why)
@@ -89,8 +90,9 @@ class Liveness:
             more = 0.0 if before is None or tokens is None else tokens - before
             generated += max(0.0, more)  # not a number counts as 0
             refused = not isinstance(failure, NoAnswerError)
+            lost = isinstance(failure, NoAnswerError) and failure.kind is NoAnswer.LOST
             asked_s = time.monotonic() - began_s
-            may_come = more > 0 or refused or before is None
+            may_come = more > 0 or refused or lost or before is None
             reporter.tick()
             if self.look() or not may_come or asked_s > _ALIVE_S or stop.wait(_ASKED_AGAIN_S):
                 break
@@ -109,10 +111,9 @@ class Liveness:
             then = f"for {asked_s:.0f} s after that a short one was refused: {failure.what}"
             return Ending("refused", f"{silence.why}; {then}")
         counts = tokens is not None and not math.isnan(tokens)
-        lost = isinstance(failure, NoAnswerError) and failure.kind is NoAnswer.LOST
         if self._life is None and lost and not counts:
             return Ending("died", f"{silence.why}; then {failure.what}")
-        return Ending("hung", silence.why)
+        return Ending("hung", f"{silence.why}; then {failure.what}" if lost else silence.why)
 
     def _failure(self, limit_s: float, stop: threading.Event, reporter: Reporter) -> SetupError | None:
         """The reason why a short request got no answer; None: each server gave one.

@@ -158,7 +158,7 @@ def test_a_server_that_refuses_for_a_while_was_slow(answers):
     [
         ([10.0, SetupError], Ending("died", f"{CLOSED.why}; then {LOST.what}")),
         ([None], Ending("died", f"{CLOSED.why}; then {LOST.what}")),
-        ([10.0], Ending("hung", CLOSED.why)),
+        ([10.0], Ending("hung", f"{CLOSED.why}; then {LOST.what}")),
     ],
 )
 def test_a_running_server_that_takes_no_connection_any_more_did_not_hang(monkeypatch, answers, counts, found):
@@ -177,10 +177,21 @@ def test_an_engine_that_dies_while_it_is_asked_did_not_hang(answers, looks):
     assert ended(engine) == Ending("died", "exit code 7")
 
 
-def test_a_process_that_lives_on_and_answers_nothing_hangs(answers):
+def test_a_process_that_lives_on_and_takes_no_connection_hangs(monkeypatch, answers):
+    monkeypatch.setattr(liveness, "_ALIVE_S", -1)
     answers(LOST)
     lives = SimpleNamespace(exited=lambda: None)
     assert ended(alive(counts=[10.0], life=lives)).kind == "hung"
+
+
+def test_an_engine_that_takes_its_time_to_die_is_waited_for(answers):
+    """Its port is closed, and its counters are gone with it."""
+    exits = iter([None] * 5)
+    engine = alive(
+        counts=[10.0, SetupError], life=SimpleNamespace(exited=lambda: next(exits, "killed by SIGABRT"))
+    )
+    answers(LOST)
+    assert ended(engine) == Ending("died", "killed by SIGABRT")
 
 
 @pytest.mark.parametrize(("silence", "found"), [(CLOSED, Ending("stopped", CLOSED.why)), (OPEN, None)])
