@@ -23,6 +23,7 @@ from harness.metrics import (
     slots,
     standstill,
     throughput,
+    ttft_parts,
     usage,
 )
 from harness.metrics.distribution import latency_stats
@@ -50,6 +51,7 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
     images.compute,
     audio.compute,
     roles.compute,
+    ttft_parts.compute,
     abandonment.compute,
     conservation.compute,
 )

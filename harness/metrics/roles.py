@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from harness.metrics import series
+from harness.metrics.ttft_parts import client_ttft_ms, mean_ms, whole
 from harness.metrics.view import CellView, Figures
 from harness.model import HistogramIncrease, Range, RoleFacts, Roles, known
 from harness.model.choices import DECODE, PREFILL
 from harness.model.replicas import RoleFigures, TtftSplit
-from harness.records.layout import UNKNOWN, Outcome
 
 
 def compute(cell: CellView) -> Figures:
@@ -36,8 +34,8 @@ def _figures(cell: CellView, facts: RoleFacts) -> RoleFigures:
         running=sum(each.mean for each in running) if running else None,
         waiting=sum(each.mean for each in waiting) if waiting else None,
         kv_use=max(each.max for each in kv_use) if kv_use else None,
-        ttft_ms=_mean_ms(facts.histograms.get("ttft")),
-        e2e_ms=_mean_ms(facts.histograms.get("e2e")),
+        ttft_ms=mean_ms(facts.histograms.get("ttft")),
+        e2e_ms=mean_ms(facts.histograms.get("e2e")),
     )
 
 
@@ -54,25 +52,20 @@ def ttft_split(
     cell: CellView, shapes: Mapping[str, Mapping[str, HistogramIncrease]]
 ) -> tuple[TtftSplit | None, str]:
     """Splits the mean TTFT of all answers, the warm-up's too, as the engines counted them; or why not."""
-    rows = cell.requests
-    whole = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
+    answered = whole(cell)
     read = shapes.get(PREFILL, {}).get("e2e")
     written = shapes.get(DECODE, {}).get("ttft")
     if read is None or written is None:
         return None, "the engines do not count the times of both roles"
-    if not len(whole) or {read.count, written.count} != {len(whole)}:
-        counts = f"{read.count:g} read, {written.count:g} went on with, {len(whole)} answered"
+    if not len(answered) or {read.count, written.count} != {len(answered)}:
+        counts = f"{read.count:g} read, {written.count:g} went on with, {len(answered)} answered"
         return None, f"not every request went through both roles once: {counts}"
-    client_ms = float(np.mean((whole["first_text_ns"] - whole["sent_ns"]) / 1e6))
-    prefill_ms, decode_ms = _mean_ms(read) or 0.0, _mean_ms(written) or 0.0
+    client_ms = client_ttft_ms(answered)
+    prefill_ms, decode_ms = mean_ms(read) or 0.0, mean_ms(written) or 0.0
     return TtftSplit(
         client_ms=client_ms,
         prefill_ms=prefill_ms,
         decode_ms=decode_ms,
-        transfer_ms=_mean_ms(shapes[DECODE].get("transfer")),
+        transfer_ms=mean_ms(shapes[DECODE].get("transfer")),
         rest_ms=client_ms - prefill_ms - decode_ms,
     ), ""
-
-
-def _mean_ms(increase: HistogramIncrease | None) -> float | None:
-    return 1e3 * increase.sum / increase.count if increase is not None and increase.count else None

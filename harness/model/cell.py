@@ -28,7 +28,17 @@ from harness.model.figures import (
 )
 from harness.model.imported import Imported
 from harness.model.load import Load, LoadPoint
-from harness.model.machine import Cost, Energy, Gpu, Host, Limiter, LoadNodeUse, Server, TelemetryHealth
+from harness.model.machine import (
+    Cost,
+    Energy,
+    Gpu,
+    Host,
+    Limiter,
+    LoadNodeUse,
+    Server,
+    TelemetryHealth,
+    TtftParts,
+)
 from harness.model.metrics import Measured
 from harness.model.record import UNSET, UnsetType, doc
 from harness.model.replicas import Replicas, Roles
@@ -179,6 +189,10 @@ class CellResult(Measured, frozen=True, kw_only=True):
     ]
     replicas: Annotated[
         Replicas | None, doc("Requests by URL of several servers of one model; null: one server.")
+    ] = None
+    ttft_parts: Annotated[
+        TtftParts | None,
+        doc("Parts of the mean TTFT; null: the engine does not count them, or counted other requests."),
     ] = None
     roles: Annotated[
         Roles | None,

@@ -158,6 +158,17 @@ class Server(Record, frozen=True, kw_only=True):
     ] = UNSET
 
 
+class TtftParts(Record, frozen=True, kw_only=True):
+    """Mean TTFT of all answers, warm-up included, and its parts by the engine's own histograms."""
+
+    client_ms: Annotated[float, doc("Mean time from the send to the first text, as bench saw it.")]
+    queue_ms: Annotated[float | None, doc("Mean time in the engine's queue; null: not counted.")]
+    engine_ms: Annotated[
+        float, doc("Mean of the engine's own TTFT without its queue: scheduling, prompt, first token.")
+    ]
+    rest_ms: Annotated[float, doc("Rest of client_ms: HTTP, chat template, tokenizer, network and client.")]
+
+
 class Host(Record, frozen=True, kw_only=True):
     """Cores kept busy by engine, client and others; memory, disk, network."""
 

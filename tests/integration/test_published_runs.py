@@ -29,7 +29,9 @@ FOLDERS = [path.parent for path in sorted(Path(__file__).parents[2].glob("result
 PUBLISHED = [*others_long(FOLDERS, lambda folder: folder.name in OFTEN)]
 
 # What no version before 0.2 wrote.
-NEW = re.compile(r"\.reasons\[\d+\]\.(metrics\[\d+\]|failure|requests_needed)$|\.warnings\[\d+\]\.backend$")
+NEW = re.compile(
+    r"\.(null_reasons\.)?ttft_parts(\.\w+)?$|\.reasons\[\d+\]\.(metrics\[\d+\]|failure|requests_needed)$|\.warnings\[\d+\]\.backend$"
+)
 
 
 def test_the_runs_that_are_checked_often_are_there():

@@ -11,6 +11,7 @@ from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, join, section, tag, text_table
 from harness.report.tables.replicas import replica_tables
 from harness.report.tables.roles import role_tables
+from harness.report.tables.ttft_parts import ttft_tables
 from harness.report.view import Row, cell_name, charged
 from harness.report.wording import NOT_KNOWN, or_unknown, plain
 
@@ -63,7 +64,9 @@ def machine(source: Source) -> Html | None:
 
 
 def _replicas(source: Source) -> Html | None:
-    parts = [*replica_tables(source.summary), *role_tables(source.summary)]
+    parts = [
+        table for tables in (replica_tables, role_tables, ttft_tables) for table in tables(source.summary)
+    ]
     return join(map(text_table, parts)) or None
 
 

@@ -15,6 +15,7 @@ from harness.report.tables.replicas import replica_tables
 from harness.report.tables.roles import role_tables
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
+from harness.report.tables.ttft_parts import ttft_tables
 from harness.report.text.figure_rows import Drawn, figure_rows
 from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.terminal_text import BOLD, LOUD, YELLOW, Paint
@@ -50,7 +51,8 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
 
 
 def _more_tables(summary: Summary) -> Iterator[Table]:
-    for tables in (subject_tables, session_tables, replica_tables, role_tables, agreement_tables):
+    kinds = (subject_tables, session_tables, replica_tables, role_tables, ttft_tables, agreement_tables)
+    for tables in kinds:
         yield from tables(summary)
 
 
