@@ -7,7 +7,7 @@ from harness.conditions.keys import Key, Relation, relation
 from harness.conditions.measured import Group, listed, measured
 from harness.conditions.settings import of_values
 from harness.conditions.table import TABLE
-from harness.model import CellResult, LoadPoint, Unequal
+from harness.model import CellResult, LoadPoint, Unequal, labels
 from harness.model.conditions import NOT_GIVEN
 
 
@@ -21,9 +21,9 @@ def unequal(cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
     for cell in cells:
         groups.setdefault((cell.point, cell.repeat), {})[cell.label] = cell
     differences: dict[tuple[str, tuple[str, ...]], Unequal] = {}
-    labels = list(dict.fromkeys(cell.label for cell in cells))  # the order of measuring turns round
+    names = labels(cells)  # the order of measuring turns round
     for group in groups.values():
-        for difference in _findings({label: group[label] for label in labels if label in group}):
+        for difference in _findings({label: group[label] for label in names if label in group}):
             key = (difference.code, difference.labels)
             kept = differences.get(key)
             if kept is None or (difference.matters, difference.apart) > (kept.matters, kept.apart):
@@ -114,9 +114,9 @@ def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iter
         else:
             every = {label: values.get(label, NOT_GIVEN) for label in group}
             yield Unequal(key.code, tuple(group), said(key, every), False)
-    for labels, settings in shared.items():
+    for names, settings in shared.items():
         yield Unequal(
-            "known-of-some", labels, f"known of {', '.join(labels)} only: {'; '.join(settings)}", False
+            "known-of-some", names, f"known of {', '.join(names)} only: {'; '.join(settings)}", False
         )
 
 

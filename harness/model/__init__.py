@@ -176,7 +176,7 @@ from harness.model.probe import Finding, Probed
 from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_json, known
 from harness.model.replicas import Replica, Replicas, Roles
 from harness.model.sampled import Sampled, SampledSource
-from harness.model.summary import ModelName, RunWarning, Summary
+from harness.model.summary import ModelName, RunWarning, Summary, labels
 from harness.model.validity import VERDICTS, Doubt, Reason, Validity
 from harness.model.workload import (
     ArrivalStatistics,

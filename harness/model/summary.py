@@ -1,5 +1,6 @@
 """summary.json: everything that is derived from a run folder."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from harness.model.agreement import Agreement
@@ -90,3 +91,8 @@ class Summary(Record, frozen=True, kw_only=True):
     agreement: Annotated[Agreement | None, doc("Agreement of the backends' answers; null: not compared.")]
     warnings: Annotated[tuple[RunWarning, ...], doc("Warnings of the whole run.")]
     claims: Annotated[tuple[ClaimResult, ...], doc("Published claims, checked with this run.")]
+
+
+def labels(cells: Iterable[CellResult]) -> list[str]:
+    """Labels in the order in which they were first measured, which is the user's."""
+    return list(dict.fromkeys(cell.label for cell in cells))

@@ -100,10 +100,11 @@ class Run:
         return conclude(self.summary)
 
     def __repr__(self) -> str:
+        from harness.model import labels
         from harness.model.numbers import counted
 
-        labels = dict.fromkeys(cell.label for cell in self.summary.cells)
-        what = f"{self.summary.scenario}, {', '.join(labels)}, {counted(len(self.summary.cells), 'cell')}"
+        names = labels(self.summary.cells)
+        what = f"{self.summary.scenario}, {', '.join(names)}, {counted(len(self.summary.cells), 'cell')}"
         doubt = "" if self.verified else ", NOT VERIFIED"
         return f"<Run {self.name}: {what}{doubt}>"
 

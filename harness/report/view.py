@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from harness.model import PERCENTILES, VERDICTS, Capacity, CellResult, LoadPoint, Price, Reason, Summary
+from harness.model import labels as in_order
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted, quotient
 from harness.report.wording import listing
@@ -140,7 +141,7 @@ def limits_ms(rows: Iterable[Row]) -> dict[str, float]:
 
 def labels(summary: Summary) -> list[str]:
     """Every backend once, in the order in which they were first measured."""
-    return list(dict.fromkeys(cell.label for cell in summary.cells))
+    return in_order(summary.cells)
 
 
 def first_cells(summary: Summary) -> dict[str, CellResult]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.conditions import TABLE
-from harness.model import CellResult, RunWarning, known
+from harness.model import CellResult, RunWarning, known, labels
 from harness.model.numbers import about_equal
 from harness.untrusted import one_line
 from harness.validity.notices import ENGINE_CHANGED
@@ -21,7 +21,7 @@ def engine_changes(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
 
     `cells`: with what the manifest says of them. A fact that a cell has not kept is not compared.
     """
-    for label in dict.fromkeys(cell.label for cell in cells):
+    for label in labels(cells):
         if text := _changes(label, [(cell, _facts(cell)) for cell in cells if cell.label == label]):
             yield ENGINE_CHANGED.warning(text, backend=label)
 

@@ -27,6 +27,7 @@ from harness.model import (
     PairVerdict,
     RunComparison,
     Summary,
+    labels,
 )
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
@@ -38,7 +39,7 @@ from harness.verdicts.missing import Missing, check_allowed, failed_to_start, mi
 from harness.verdicts.pairs import Pairing, decide
 from harness.verdicts.ratio import estimate
 from harness.verdicts.rules import SESSION_FLOOR, Rules, rules_of
-from harness.verdicts.run_values import Samples, Series, labels, loads, series
+from harness.verdicts.run_values import Samples, Series, loads, series
 
 _Compared = tuple[str, str, LoadPoint]  # the names of both sides, and a load
 

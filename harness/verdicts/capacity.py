@@ -7,11 +7,10 @@ from operator import itemgetter
 import numpy as np
 from msgspec.structs import replace
 
-from harness.model import METRICS, Capacity, CellResult, Limit, Price, TestedLoad, known
+from harness.model import METRICS, Capacity, CellResult, Limit, Price, TestedLoad, known, labels
 from harness.model.numbers import as_given, counted, short
 from harness.validity import RULES, blame
 from harness.verdicts.crossing import Crossing, crossing, left_per_s, refuted_at, short_and_long
-from harness.verdicts.run_values import labels
 from harness.verdicts.slo_check import (
     CHANCE,
     SHORT_CHANCE,

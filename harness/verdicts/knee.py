@@ -10,9 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from harness.model import CellResult, Knee, known
+from harness.model import CellResult, Knee, known, labels
 from harness.model.numbers import counted, percent_of_all, short
-from harness.verdicts.run_values import labels
 
 HALF = 0.5
 UNRELATED = 0.2  # share of the hit rate that fits; hits of a shared chat template alone are below it

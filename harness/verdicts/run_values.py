@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.distribution import made_infinite
-from harness.model import CellResult, LoadPoint, known
+from harness.model import CellResult, LoadPoint, known, labels
 from harness.model.json_path import number_at
 from harness.validity import blame
 from harness.verdicts.evidence import ALL, RATES, UNDER_LOAD, doubts, kind_of
@@ -154,11 +154,6 @@ class Series:
 
 def loads(cells: Iterable[CellResult]) -> list[LoadPoint]:
     return sorted({cell.point for cell in cells})
-
-
-def labels(cells: Iterable[CellResult]) -> list[str]:
-    """Labels in the order in which they were first measured, which is the user's."""
-    return list(dict.fromkeys(cell.label for cell in cells))
 
 
 def series(cells: Sequence[CellResult], load: LoadPoint, samples: Mapping[str, Samples]) -> list[Series]:
