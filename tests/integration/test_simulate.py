@@ -96,6 +96,19 @@ def test_an_engine_that_was_overloaded_for_a_while_keeps_what_it_answered(summar
     assert cell["validity"]["verdict"] == "INVALID"
 
 
+def test_the_time_to_the_first_token_is_taken_apart_where_the_engine_counts_it(matrix, summary):
+    cells = {cell["label"]: cell for cell in summary["cells"]}
+    assert cells["llamacpp"]["ttft_parts"] is None
+    parts = cells["vllm"]["ttft_parts"]
+    assert sum(parts[part] for part in ("queue_ms", "engine_ms", "rest_ms")) == pytest.approx(
+        parts["client_ms"]
+    )
+    assert parts["engine_ms"] > parts["queue_ms"] >= 0  # it serves all of them at once
+    table = (matrix[0].path / "table.txt").read_text()
+    assert "mean TTFT of all answers, warm-up included, in parts" in table
+    assert "closed loop, concurrency 2, vllm " in table
+
+
 def test_every_output_says_that_it_is_simulated(matrix, summary):
     folder, done = matrix
     assert summary["simulated"]
