@@ -10,7 +10,7 @@ from harness.model.json_path import value_at
 from harness.model.measures import Measure, measure
 from harness.model.numbers import number, percent_figure
 from harness.report.view import Row, groups
-from harness.report.wording import NOT_KNOWN, plain
+from harness.report.wording import plain
 
 _OWN = ("constrained", "asked", "rate", "valid")  # of a kind's counts; the others say what is wrong
 _LEFT_OUT = ("truncated", "unjudged", "refused", "failed")
@@ -33,8 +33,6 @@ def _row_lines(row: Row) -> Iterator[str]:
         refusals.update((known(cell.answers.refusals) if cell.answers else None) or {})
     if refusals:
         yield "refused: " + "; ".join(f"{count} x {reason}" for reason, count in refusals.most_common())
-    if any(cell.constraint for cell in row.usable):
-        yield _constraint(row)
     if (kept := row.median("server.acceptance_rate")) is not None:
         yield f"drafts: {percent_figure(kept)}% of the drafted tokens were kept (engine's counters)"
     whole = any(cell.conditions.api in WITHOUT_TEXT for cell in row.cells)
@@ -62,14 +60,6 @@ def _counts(kind: str, counts: Mapping[str, int]) -> str:
     free = "" if counts["constrained"] or kind == FREE else ", not constrained"
     right = f"{counts['valid']} of {judged} right" if judged else "none to judge"
     return f"{kind} {right}{free}".lstrip() + (f" ({', '.join(wrong)})" if wrong else "")
-
-
-def _constraint(row: Row) -> str:
-    first, later = (row.median(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
-    ratio = row.median("constraint.tpot_ratio")
-    waits = [NOT_KNOWN if wait is None else f"{number(wait)} ms" for wait in (first, later)]
-    cost = f"TPOT over the free one {NOT_KNOWN}" if ratio is None else f"{number(ratio)} times the free TPOT"
-    return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost}"
 
 
 def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:

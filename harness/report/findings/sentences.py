@@ -22,7 +22,8 @@ GOODPUT = "goodput"
 HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
-BEYOND = (OVERLOAD, GOODPUT, HITS, ADAPTERS, IMAGES)  # claims that no verdict is about
+CONSTRAINT = "constraint"
+BEYOND = (OVERLOAD, GOODPUT, HITS, ADAPTERS, IMAGES, CONSTRAINT)  # claims that no verdict is about
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -63,10 +64,9 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
         found.append((GOODPUT, text))
     if group.point.kind == "working-set":
         found.append((HITS, plain("; ".join(map(_hits, group.rows)), 600)))
-    if texts := [text for row in group.rows if (text := _adapters(row))]:
-        found.append((ADAPTERS, plain("; ".join(texts), 600)))
-    if texts := [text for row in group.rows if (text := _images(row))]:
-        found.append((IMAGES, plain("; ".join(texts), 600)))
+    for name, words in ((ADAPTERS, _adapters), (IMAGES, _images), (CONSTRAINT, _constraint)):
+        if texts := [text for row in group.rows if (text := words(row))]:
+            found.append((name, plain("; ".join(texts), 600)))
     if lines := list(doubts(group)):
         few = lines if len(lines) <= NAMED else doubts_by_count(group)
         found.append((IN_DOUBT, plain("; ".join(few), 600)))
@@ -340,6 +340,17 @@ def _images(row: Row) -> str:
     found = [(sort, row.spread(f"images.ms_by_sort.{sort}")) for sort in sorts]
     parts = [f"{number(spread.median)} ms for each of {sort}" for sort, spread in found if spread]
     return f"{row.label} {'; '.join(parts)}" if parts else ""
+
+
+def _constraint(row: Row) -> str:
+    """`vllm 1.25× the further token of a free answer, first token 120 ms at first use of a schema`."""
+    ratio = row.median("constraint.tpot_ratio")
+    first, later = (row.median(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
+    parts = [] if ratio is None else [f"{number(ratio)}× the further token of a free answer"]
+    if first is not None:
+        then = "" if later is None else f", {number(later)} ms later"
+        parts.append(f"first token {number(first)} ms at first use of a schema{then}")
+    return f"{row.label} {', '.join(parts)}" if parts else ""
 
 
 def doubts_line(lines: Sequence[str]) -> str:

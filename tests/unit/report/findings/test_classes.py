@@ -50,19 +50,6 @@ def test_a_kind_is_not_named_twice():
     assert line.startswith("x c4, label: 2 of 4 right")
 
 
-def test_what_a_constraint_costs():
-    told = {"first_use_ttft_ms": 120.0, "later_ttft_ms": 30.0, "tpot_ratio": 1.25}
-    assert lines(cell(constraint=told)) == [
-        "x c4, constraint: TTFT 120 ms at first use of a schema, 30.0 ms later; 1.25 times the free TPOT"
-    ]
-    assert lines(cell(constraint=told | {"later_ttft_ms": None})) == [
-        "x c4, constraint: TTFT 120 ms at first use of a schema, n/a later; 1.25 times the free TPOT"
-    ]
-    assert lines(cell(constraint=told | {"tpot_ratio": None})) == [
-        "x c4, constraint: TTFT 120 ms at first use of a schema, 30.0 ms later; TPOT over the free one n/a"
-    ]
-
-
 def test_drafts_that_were_kept_are_a_line_where_an_engine_counts_them():
     rates = (0.7, 0.816, 0.9)
     drafting = [cell(repeat, server={"acceptance_rate": rate}) for repeat, rate in enumerate(rates)]

@@ -598,3 +598,23 @@ def test_only_all_of_the_prompt_tokens_are_a_hundred_per_cent_of_hits(share, tex
 def test_an_undecided_pair_that_rounds_to_equal_leans_to_nobody(ratio, words):
     compared = summary(cell(), comparison=[pair("a", "b", "not enough runs", ratio)], verdict_rules=RULES)
     assert pair_words(speedup(compared.comparison[0]), measure("ttft_ms.p50")) == words
+
+
+SLOWER = "1.25× the further token of a free answer"
+FIRST_USE = "first token 120 ms at first use of a schema"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, f"{SLOWER}, {FIRST_USE}, 30.0 ms later"),
+        ({"later_ttft_ms": None}, f"{SLOWER}, {FIRST_USE}"),
+        ({"tpot_ratio": None}, f"{FIRST_USE}, 30.0 ms later"),
+    ],
+)
+def test_what_a_constraint_costs_is_on_the_first_screen(change, words):
+    cost = {"first_use_ttft_ms": 120.0, "later_ttft_ms": 30.0, "tpot_ratio": 1.25} | change
+    made = summary(cell("a", constraint=cost), cell("b"))
+    assert dict(claims(made, groups(made)[0]))["constraint"] == f"a {words}"
+    nothing = summary(cell("a", constraint=dict.fromkeys(cost)))
+    assert "constraint" not in dict(claims(nothing, groups(nothing)[0]))
