@@ -8,12 +8,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.model import PERCENTILES, VERDICTS, Capacity, CellResult, LoadPoint, Price, Reason, Summary
+from harness.model import (
+    PERCENTILES,
+    VERDICTS,
+    Capacity,
+    CellResult,
+    Lengths,
+    LoadPoint,
+    Price,
+    Reason,
+    Summary,
+)
 from harness.model import labels as in_order
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted, quotient
 from harness.report.wording import listing
 
+_ABOUT_EQUAL = 1.01  # mean lengths that a reader takes for the same
 _FEW_LOADS = 2  # of more, a page folds all but the leading ones
 
 
@@ -167,24 +178,29 @@ def repeats_words(summary: Summary) -> str:
 
 
 def asked_words(summary: Summary) -> str:
-    """`prompts of 81 tokens, answers of 62 to 63 tokens`: the means of the cells, as the servers count them.
+    """`prompts of 81 tokens on average, answers of 62 to 63 tokens`: the means of the cells, as the servers
+    count them; *on average* where the requests of a load differ.
 
     Prompts are those of all turns. What no server counts is left out.
     """
     cells = [cell for cell in summary.cells if not cell.invalid]
-    means = {
-        "prompts": [quotient(cell.input_tokens_per_s, cell.requests_per_s) for cell in cells],
-        "answers": [cell.conditions.output_tokens_mean for cell in cells],
-    }
-    return ", ".join(
-        f"{what} of {_ends(counts)} tokens"
-        for what, found in means.items()
-        if (counts := sorted(round(mean) for mean in found if mean))
+    cards = (summary.workload_card or {}).values()
+    prompts = [quotient(cell.input_tokens_per_s, cell.requests_per_s) for cell in cells]
+    answers = [cell.conditions.output_tokens_mean for cell in cells]
+    parts = (
+        _lengths("prompts", prompts, [card.input_tokens for card in cards]),
+        _lengths("answers", answers, [card.output_tokens for card in cards]),
     )
+    return ", ".join(filter(None, parts))
 
 
-def _ends(counts: Sequence[int]) -> str:
-    return " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+def _lengths(what: str, means: Sequence[float | None], asked: Sequence[Lengths]) -> str:
+    counts = sorted(round(mean) for mean in means if mean)
+    if not counts:
+        return ""
+    ends = (counts[0], counts[-1]) if counts[-1] > _ABOUT_EQUAL * counts[0] else (counts[len(counts) // 2],)
+    average = " on average" if any(length.min < length.max for length in asked) else ""
+    return f"{what} of {' to '.join(f'{count:,}' for count in ends)} tokens{average}"
 
 
 def repeats(summary: Summary) -> int:

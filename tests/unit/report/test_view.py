@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.model import HostFacts, LoadPoint
+from harness.model import HostFacts, Lengths, LoadPoint, WorkloadCard
 from harness.report.findings.manifest_lines import machine
 from harness.report.findings.sentences import load_words
 from harness.report.html.page import page
@@ -114,6 +114,18 @@ def test_the_head_says_what_was_asked():
     assert words in page(Source(found, None, {}, (), (), {}, {}, ()))
     assert asked_words(summary(asked("vectors", 512.0, None))) == "prompts of 512 tokens"
     assert asked_words(summary(asked("recordings", None, None))) == ""
+
+    def card(least, most):
+        prompts, answers = made(Lengths, min=least, max=most), made(Lengths, min=32, max=32)
+        return {"c1": made(WorkloadCard, input_tokens=prompts, output_tokens=answers)}
+
+    turns = (asked("a", 595.2, 32.0), asked("a", 595.4, 32.0, repeat=1), asked("b", 596.0, 32.0))
+    questions = summary(*turns, workload_card=card(544, 608))
+    assert asked_words(questions) == "prompts of 595 tokens on average, answers of 32 tokens"
+    assert (
+        asked_words(summary(*turns, workload_card=card(544, 544)))
+        == "prompts of 595 tokens, answers of 32 tokens"
+    )
 
 
 @pytest.mark.parametrize(
