@@ -69,6 +69,8 @@ def verdict(night: Night) -> str:
     """One sentence: what got worse for good, or that nothing did, and what is missing."""
     missing = sum(step.state != "measured" for step in night.steps) + len(night.suite.run) - len(night.steps)
     rest = f" Runs missing: {missing} of {len(night.suite.run)}." if missing else ""
+    if night.unkept:
+        rest += f" Nothing of it is in the history: {night.unkept}; `bench history RUN` adds it later."
     if night.interrupted:
         rest = f" The night was interrupted.{rest}"
     if night.missing:

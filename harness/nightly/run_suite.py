@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from harness.errors import BenchError, ExitCode, SpecError
+from harness.errors import BenchError, ExitCode, SpecError, StorageError
 from harness.host import paths
 from harness.host.helper_process import asked_to_stop, follow
 from harness.model import HistoryEntry
@@ -58,6 +58,7 @@ class Night:
     missing: tuple[tuple[str, Missing], ...] = ()  # with its scenario; what was allowed is left out
     courses: tuple[Series, ...] = ()  # over all nights, of each figure that was measured tonight
     new: int = 0  # of the drifts, those that the nights before did not show
+    unkept: str = ""  # why nothing of this night came into the history
 
     @property
     def unfinished(self) -> bool:
@@ -74,6 +75,8 @@ class Night:
             return ExitCode.INTERRUPTED
         if self.drifts or self.missing or self.unfinished:
             return ExitCode.LIMIT_FAILED
+        if self.unkept:
+            return ExitCode.SETUP
         return max((step.exit_code for step in self.steps), default=ExitCode.OK)
 
 
@@ -111,7 +114,12 @@ def spend(
         if interrupted:
             break
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
-    tonight = _add_to_history(steps, out, note)
+    tonight, unkept = set[str](), ""
+    try:
+        tonight = _add_to_history(steps, out, note)
+    except StorageError as error:  # the runs are kept, and the page is worth the more
+        unkept = str(error)
+        note(f"error: {unkept}")
     history = _history(history_path(out))
     # Where a clock was ahead on an earlier night, that night is the last.
     courses = tuple(course for course in series(history) if course.has_any(tonight))
@@ -135,6 +143,7 @@ def spend(
         interrupted,
         missing=gone,
         courses=courses,
+        unkept=unkept,
         new=sum(not drifts([course], *judged) for course in before),
     )
 

@@ -86,10 +86,10 @@ def main(arguments: argparse.Namespace) -> int:
     night = replace(night, behind=tuple(_behind(suite)))
     text = page(night)
     print(text, end="")
+    _append(arguments.page, text)  # first: it may lie on another disk than the results
     _store(text, arguments.out, f"{began}-{suite.suite.name}.md")
     charts = f"{began}-{suite.suite.name}.html"
     _store(drawn(night), arguments.out, charts)
-    _append(arguments.page, text)
     _say(f"page with charts: {arguments.out / 'nightly' / charts}")
     return night.exit_code
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli.commands.run import add_arguments
 from harness.cli.main import main
-from harness.errors import SpecError
+from harness.errors import SpecError, StorageError
 from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, drawn, load_suite, page
 from harness.nightly.missing import missing
@@ -552,6 +552,22 @@ def test_a_damaged_history_is_known_before_the_night(tmp_path, monkeypatch):
     with pytest.raises(SpecError, match="not a line of JSON"):
         spend(suite, tmp_path / "results", print)
     assert measured == []
+
+
+@pytest.mark.usefixtures("own_signals", "imported_here")
+def test_a_history_that_cannot_be_written_keeps_no_page_from_the_reader(tmp_path, monkeypatch):
+    """The disk is full after the last run: what was measured is there, and can be added."""
+
+    def full(path, _entries):
+        raise StorageError("no space left on the disk", where=str(path))
+
+    monkeypatch.setattr("harness.nightly.run_suite.append_history", full)
+    foreign.write(tmp_path / "tonight.json", foreign.vllm())
+    entry = Entry(backends=("ours",), files=(str(tmp_path / "tonight.json"),))
+    made = spend(Suite(About("mine", "x", 1), (entry,)), tmp_path / "results", lambda _: None)
+    assert (made.exit_code, [step.state for step in made.steps]) == (3, ["measured"])
+    assert "Nothing of it is in the history: " in verdict(made)
+    assert "no space left on the disk; `bench history RUN` adds it later." in verdict(made)
 
 
 @pytest.mark.usefixtures("own_signals", "imported_here")

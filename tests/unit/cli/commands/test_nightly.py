@@ -1,5 +1,6 @@
 """`bench nightly`: what is asked of the night, where its page goes, and which pins are looked up."""
 
+import errno
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from harness.errors import ExitCode
 from harness.nightly import Night, Step
 from harness.spec.files import names
 from harness.spec.strict import nearest
+from harness.store.confined import Confined
 
 SUITE = """
 [suite]
@@ -86,6 +88,16 @@ def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
     assert markdown.name.endswith("Z-mine.md")
     main(["nightly", "mine.toml", "--out", "kept"])  # in the same second
     assert len(list((tmp_path / "kept" / "nightly").iterdir())) == 4
+
+
+def test_the_page_of_the_job_is_written_though_the_disk_of_the_results_is_full(night, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Confined, "write", full)
+    job = tmp_path / "job.md"
+    assert main(["nightly", "mine.toml", "--page", str(job)]) == ExitCode.SETUP
+    assert job.read_text().startswith("# Nightly: mine\n")
 
 
 def test_flags_change_every_run(night):
