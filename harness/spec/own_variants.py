@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from harness.apis import API_NAMES
@@ -15,7 +15,7 @@ from harness.spec.template import PLACEHOLDER
 from harness.spec.tuned import VARIANT
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?<!\.toml)")
-_SETTING = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_SETTING = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -25,6 +25,26 @@ def check_names(names: Iterable[str]) -> None:
             raise SpecError(
                 "cannot name a variant", where=f"--variant {name}", hint="letters, digits, '.', '_' and '-'"
             )
+
+
+def anchored(words: str) -> str:
+    """The words with the whole path of a program, which a resumed run finds from any working directory."""
+    try:
+        settings, program, flags = _parts(words)
+    except ValueError:
+        return words  # which with_variant refuses
+    if not program or "/" not in program[0] or program[0].startswith("{"):
+        return words
+    return shlex.join([*settings, str(Path(program[0]).expanduser().absolute()), *program[1:], *flags])
+
+
+def _parts(words: str) -> tuple[list[str], list[str], list[str]]:
+    """Settings, program and flags. Raises ValueError where a quote is open."""
+    split = shlex.split(words)
+    settings = list(takewhile(_SETTING.fullmatch, split))
+    rest = split[len(settings) :]
+    program = list(takewhile(lambda word: not word.startswith("-"), rest))
+    return settings, program, rest[len(program) :]
 
 
 def with_variant(definition: Backend, name: str, words: str) -> Backend:
@@ -37,28 +57,26 @@ def with_variant(definition: Backend, name: str, words: str) -> Backend:
     if name in definition.variants:
         raise SpecError(f"backend '{definition.name}' has a variant of this name", where=where)
     try:
-        rest = shlex.split(words)
+        settings, program, flags = _parts(words)
     except ValueError as error:
         raise SpecError(f"cannot be split into words: {error}", where=where) from None
     env: dict[str, str] = {}
     given: dict[str, str] = {}
-    while rest and (setting := _SETTING.fullmatch(rest[0])):
-        (env if setting[1].isupper() else given)[setting[1]] = setting[2]
-        del rest[0]
-    flags = next((at for at, word in enumerate(rest) if word.startswith("-")), len(rest))
-    program, args = rest[:flags], list[str]()
-    valued, words_left = _valued(definition), iter(rest[flags:])
-    for word in words_left:
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        (env if key.isupper() else given)[key] = value
+    args, valued, following = list[str](), _valued(definition), iter(flags)
+    for word in following:
         flag, equals, value = word.partition("=")
-        if key := valued.get(flag):
-            given[key] = value if equals else next(words_left, "")
+        if key := valued.get(flag, ""):
+            given[key] = value if equals else next(following, "")
         else:
             args.append(word)
-    if not (env or given or rest):
+    if not (settings or program or flags):
         raise SpecError("changes nothing", where=where)
     variant = Variant(
         description=words,
-        program=_absolute(program),
+        program=tuple(program),
         args=tuple(args),
         values=_typed(definition, given, where),
         env=env,
@@ -96,10 +114,3 @@ def _typed(definition: Backend, given: Mapping[str, str], where: str) -> dict[st
             what = "a whole number" if kinds[key] is int else "a number"
             raise SpecError(f"{key} is {what}, not '{text}'", where=where) from None
     return values
-
-
-def _absolute(program: list[str]) -> tuple[str, ...]:
-    """A resumed run may have begun in another working directory."""
-    if program and "/" in program[0] and not program[0].startswith("{"):
-        program = [str(Path(program[0]).expanduser().absolute()), *program[1:]]
-    return tuple(program)

@@ -220,6 +220,8 @@ def add_engine_set(parser: argparse._ActionsContainer, what: str = "engine value
 
 
 def add_variants(parser: argparse._ActionsContainer) -> None:
+    from harness.spec.own_variants import anchored
+
     _add_pairs(
         parser,
         "--variant",
@@ -227,7 +229,7 @@ def add_variants(parser: argparse._ActionsContainer) -> None:
         "what --backends ENGINE@NAME changes, in the words of a shell: variables and engine values, then a "
         "program in place of the engine's, then flags; such as 'new=build/bin/llama-server --no-mmap' "
         "(repeatable)",
-        str,
+        anchored,
         metavar="NAME=WORDS",
     )
 

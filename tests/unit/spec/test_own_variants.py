@@ -9,7 +9,7 @@ from harness.engines.start.command import build_command, configured
 from harness.engines.start.launch_choice import resolve_launch
 from harness.errors import SpecError
 from harness.spec.backend_refs import load_backend, parse_backend_list
-from harness.spec.own_variants import with_variant
+from harness.spec.own_variants import anchored, with_variant
 
 
 def only(text, **own):
@@ -43,8 +43,8 @@ def test_settings_before_the_flags_are_engine_values_and_variables():
 
 
 def test_a_program_replaces_that_of_every_process_and_no_container_runs_in_its_place():
-    ref = only("llamacpp@a", a="build/bin/llama-server")
-    program = (str(Path("build/bin/llama-server").absolute()),)
+    ref = only("llamacpp@a", a="/builds/llama-server")
+    program = ("/builds/llama-server",)
     for process in (ref.definition.process, ref.definition.process_cuda):
         assert (process.program, process.install) == (program, None)
     for device in ("cpu", "cuda"):
@@ -63,6 +63,15 @@ def test_a_program_in_the_engines_own_environment_keeps_that():
     ref = only("vllm@a", a="numactl {bin}/vllm serve --enforce-eager")
     assert ref.definition.process.install == load_backend("vllm").process.install
     assert ref.definition.process.program == ("numactl", "{bin}/vllm", "serve")
+
+
+def test_a_path_of_a_program_is_kept_whole_for_a_run_that_is_resumed_elsewhere():
+    assert anchored("A='b c' x=1 build/server serve --a=b/c 'd e'") == (
+        f"'A=b c' x=1 {Path.cwd()}/build/server serve --a=b/c 'd e'"
+    )
+    assert anchored("~/server") == str(Path.home() / "server")
+    for words in ("llama-server --a b/c", "{bin}/vllm serve", "--a 'open", "A=b/c", ""):
+        assert anchored(words) == words
 
 
 def test_json_of_a_flag_stays_one_word():
