@@ -56,6 +56,7 @@ def notes(summary: Summary) -> list[Note]:
         *_errors(summary),
         *_bursts(summary),
         *_hang_ups(summary),
+        *_own_fields(summary),
         *_first_look(summary),
         *(Note("note", text, hint) for text, hint in one_start(summary)),
         *(Note("note", line) for line in class_lines(summary)),
@@ -259,6 +260,16 @@ def _hang_ups(summary: Summary) -> Iterator[Note]:
         else:
             text = f"nobody hung up: {way}, and each of their answers came before"
             yield Note("warning", text, "longer answers, or --set load.abandon_after_s=SHORTER", _RUN)
+
+
+def _own_fields(summary: Summary) -> Iterator[Note]:
+    """Noted where engines of several kinds were sent them: names differ, and most engines ignore others."""
+    sent = {cell.label: cell for cell in summary.cells if cell.conditions.own_fields}
+    if len({cell.backend for cell in sent.values()}) > 1:
+        fields = " and ".join(dict.fromkeys(str(cell.conditions.fields_stated) for cell in sent.values()))
+        text = f"{listing(list(sent))} were sent {fields}: an engine that does not know a field may ignore it"
+        hint = "names differ by engine: a field of one engine belongs into its definition, [dialect] extra"
+        yield Note("warning", plain(text), hint)
 
 
 def _first_look(summary: Summary) -> Iterator[Note]:
