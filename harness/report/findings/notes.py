@@ -268,7 +268,7 @@ def _own_fields(summary: Summary) -> Iterator[Note]:
     if len({cell.backend for cell in sent.values()}) > 1:
         fields = " and ".join(dict.fromkeys(str(cell.conditions.fields_stated) for cell in sent.values()))
         text = f"{listing(list(sent))} were sent {fields}: an engine that does not know a field may ignore it"
-        hint = "names differ by engine: a field of one engine belongs into its definition, [dialect] extra"
+        hint = "names differ by engine: a field of one engine belongs in its definition, [dialect] extra"
         yield Note("warning", plain(text), hint)
 
 
