@@ -49,7 +49,7 @@ class Liveness:
         self._ending: Ending | None = None
 
     def look(self, *, suspected: bool = False) -> Ending | None:
-        """Returns its end; None: it lives and answers. A suspected one gets a moment to be seen dead."""
+        """Returns its end; None: none is known. A suspected one gets a moment to be seen dead."""
         deadline = time.monotonic() + (_DYING_S if suspected else 0)
         while self._ending is None and self._life is not None:
             if why := self._life.exited():

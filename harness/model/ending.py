@@ -5,13 +5,11 @@ from typing import Literal, NamedTuple
 EndKind = Literal["died", "hung", "overloaded", "refused", "slow", "stopped"]
 
 LATER_LOADS = ("slow", "stopped")  # kinds after which further loads go to the engine
-_DID: dict[EndKind, str] = {
+_DID: dict[EndKind, str] = {  # all others
     "died": "died",
     "hung": "hung",
     "overloaded": "was overloaded",
     "refused": "refused requests",
-    "slow": "was too slow",
-    "stopped": "did not answer",
 }
 _LOWER = "lower the load, ask for shorter answers, or raise --set request.timeout_s; if it hung, {log}"
 _HINTS: dict[EndKind, str] = {
@@ -35,7 +33,10 @@ class Ending(NamedTuple):
     why: str
 
     def sentence(self, when: str = "") -> str:
-        """`the engine hung during 003-vllm-c4-r1: 3 requests in a row had no answer within 1 s`."""
+        """`the engine hung during 003-vllm-c4-r1: 3 requests in a row had no answer within 1 s`.
+
+        Only of an engine that no further load goes to.
+        """
         return f"the engine {_DID[self.kind]}{when}: {self.why}"
 
     def hint(self, log: str) -> str:
