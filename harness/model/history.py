@@ -23,6 +23,10 @@ class HistoryFigure(Record, frozen=True, kw_only=True):
         doc("Low, estimate, high, in the metric's unit; no bounds after one repeat, or not known."),
     ]
     runs: Annotated[int, doc("Repeats that have a figure of the metric; starts of a capacity search.")]
+    printed_to: Annotated[
+        float | UnsetType,
+        doc("Last digit of figures as files print them, in the metric's unit; missing: none."),
+    ] = UNSET
 
 
 class HistoryLoad(Record, frozen=True, kw_only=True):

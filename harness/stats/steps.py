@@ -63,6 +63,13 @@ def _level(ends: tuple[int, int], values: Floats) -> Level:
     return Level(*ends, mean, len(values), float(((values - mean) ** 2).sum()))
 
 
+def joined(level: Level, after: Level) -> Level:
+    count = level.count + after.count
+    mean = (level.count * level.mean + after.count * after.mean) / count
+    away = sum(part.count * (part.mean - mean) ** 2 for part in (level, after))
+    return Level(level.start, after.stop, mean, count, level.squares + after.squares + away)
+
+
 def apart(level: Level, other: Level, rounded_to: float = 0.0) -> Shift:
     """How far a level is above another one, with the spread of both pooled as the split was found."""
     count = level.count + other.count

@@ -14,11 +14,13 @@ from harness.model import Difference, HistoryEntry, Interval, LoadPoint, as_json
 from harness.model.metric import Better
 from harness.model.metric_table import CAPACITIES, root_of
 from harness.stats.runs import exponential
-from harness.stats.steps import Level, apart, levels
+from harness.stats.steps import Level, apart, joined, levels
 from harness.verdicts.history_lines import ASKED
 from harness.verdicts.rules import SESSION_FLOOR
 
 LEAST_NIGHTS = 3  # a change counts from this many runs on
+# Levels of printed figures that rounding explains: so many last digits apart, of so little spread in digits.
+MOST_DIGITS, LEAST_SPREAD = 1.5, 0.4
 _ROUNDING = 1e-9  # of a share, by its logarithms
 
 
@@ -244,7 +246,29 @@ def _levels(series: Series) -> list[Level]:
     their equality suggests.
     """
     values = np.log(np.array(series.values)) * _sign(series)
-    return levels(values, least=LEAST_NIGHTS, rounded_to=_rounded_to(series))
+    found = levels(values, least=LEAST_NIGHTS, rounded_to=_rounded_to(series))
+    digit = _last_digit(series)
+    kept = found[:1]
+    for level in found[1:]:
+        if _is_rounding(kept[-1], level, digit):
+            kept[-1] = joined(kept[-1], level)
+        else:
+            kept.append(level)
+    return kept
+
+
+def _last_digit(series: Series) -> float:
+    """The last digit of printed figures as a step of their logarithms, 0 if they are not printed."""
+    digits = [known(entry.metrics[series.metric].printed_to) or 0.0 for entry in series.entries]
+    return max(digits) / float(np.median(series.values)) if any(digits) else 0.0
+
+
+def _is_rounding(level: Level, other: Level, digit: float) -> bool:
+    """Whether two levels are a digit apart and have too little spread of their own to show more than that:
+    12 and 13 may be 12.4 and 12.6 each night.
+    """
+    spread = ((level.squares + other.squares) / (level.count + other.count)) ** 0.5
+    return abs(level.mean - other.mean) < MOST_DIGITS * digit and spread < LEAST_SPREAD * digit
 
 
 def _rounded_to(series: Series) -> float:

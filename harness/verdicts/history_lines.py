@@ -10,6 +10,7 @@ from harness.model import (
     UNSET,
     Capacity,
     CellResult,
+    Estimate,
     HistoryEntry,
     HistoryFigure,
     HistoryHost,
@@ -21,8 +22,10 @@ from harness.model import (
     UnsetType,
     known,
 )
+from harness.model.json_path import number_at
 from harness.verdicts.capacity import surely_carried, why_unknown
 from harness.verdicts.gate import TAIL, failed_of
+from harness.verdicts.ratio import last_digit
 
 TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 _NO_FIRST = "without its first repeat, its requests are not known to be those of other runs"
@@ -105,8 +108,18 @@ def _figures(summary: Summary) -> dict[Key, dict[str, HistoryFigure]]:
     for estimate in summary.estimates:
         if estimate.metric in (*summary.verdict_rules.metrics, TAIL_METRIC):
             here = figures.setdefault((estimate.label, estimate.load), {})
-            here[estimate.metric] = HistoryFigure(interval=estimate.interval, runs=estimate.runs)
+            here[estimate.metric] = HistoryFigure(
+                interval=estimate.interval, runs=estimate.runs, printed_to=_printed_to(summary, estimate)
+            )
     return figures
+
+
+def _printed_to(summary: Summary, estimate: Estimate) -> float | UnsetType:
+    """The last digit of figures that files state; missing where they were computed from records."""
+    cells = (cell for cell in summary.cells if (cell.label, cell.point) == (estimate.label, estimate.load))
+    stated = [cell for cell in cells if cell.imported is not None and cell.imported.level == "summary"]
+    figures = [value for cell in stated if (value := number_at(cell, estimate.metric)) is not None]
+    return last_digit(figures) if figures else UNSET
 
 
 def _requests(summary: Summary, key: Key) -> str | None:

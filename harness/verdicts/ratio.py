@@ -1,7 +1,7 @@
 """Ratio of two backends in one metric with its error, from one number per run or from pooled requests."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeVar
@@ -156,10 +156,15 @@ def rounding(row: Series, values: Sequence[Sequence[float]], *, relative: bool =
     if not any(cell.imported is not None and cell.imported.level == "summary" for cell in row.cells):
         return 0.0
     figures = [figure for start in values for figure in start]
-    step = min(
+    step = last_digit(figures)
+    return (step / math.fsum(figures) * len(figures) if relative else step) ** 2 / 12
+
+
+def last_digit(figures: Iterable[float]) -> float:
+    """The last digit that any of the figures has; 1 of whole ones."""
+    return min(
         10.0 ** -max(-int(Decimal(f"{figure:.9g}").normalize().as_tuple().exponent), 0) for figure in figures
     )
-    return (step / math.fsum(figures) * len(figures) if relative else step) ** 2 / 12
 
 
 def share_of(metric: str) -> float | None:

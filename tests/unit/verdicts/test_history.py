@@ -122,6 +122,37 @@ def test_a_level_that_was_accepted_is_not_judged_and_what_is_worse_than_it_is():
     assert drifts(series(again), since="2027-01-01") == []
 
 
+def printed(values, digit):
+    """Nights of files that print so many digits; None: of records."""
+    made_of = history([float(value) for value in values])
+    figures = [{METRIC: replace(one.metrics[METRIC], printed_to=digit or UNSET)} for one in made_of]
+    return [replace(one, metrics=metrics) for one, metrics in zip(made_of, figures, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("values", "digit", "found"),
+    [
+        ([12] * 6 + [13] * 6, 1.0, 0),  # 12.4 and 12.6, for all that is known
+        ([12] * 6 + [13] * 6, None, 1),
+        ([12] * 6 + [14] * 6, 1.0, 1),
+        ([12, 11, 13, 12, 11, 12, 13, 12, 11, 12, 14, 13, 14, 15, 14, 13, 14, 14, 15, 13], 1.0, 1),
+        ([12.0] * 6 + [13.0] * 6, 0.1, 1),
+    ],
+)
+def test_the_last_digit_of_a_file_is_no_step(values, digit, found):
+    assert len(drifts(series(printed(values, digit)))) == found
+
+
+def test_files_of_figures_alone_keep_their_last_digit():
+    stated = {"tool": "x", "level": "summary", "sha256": "", "file": "x.json", "took": ""}
+    cells = [cell("vllm", repeat=n, p50=12.0 + 0.5 * n, imported=stated) for n in range(3)]
+    rules = Rules(primary=METRIC, metrics=(METRIC,))
+    (entry,) = entries(made(Manifest), summary(*cells, **compare(cells, rules)._asdict()))
+    assert entry.metrics[METRIC].printed_to == 0.1
+    (own,) = night(0, 100.0)
+    assert own.metrics[METRIC].printed_to is UNSET
+
+
 def test_slow_creep_is_found():
     """Half a per cent a night: no night is worse than the one before by more than its noise."""
     (found,) = drifts(series(history(noisy(100 * 1.005 ** np.arange(25)))))
