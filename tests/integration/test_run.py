@@ -296,6 +296,16 @@ def test_a_server_that_hangs_ends_its_cell_and_has_no_more_in_this_repeat(here):
     assert cell["requests"]["unsent"] > 25
 
 
+def test_a_server_that_dies_once_its_requests_timed_out_did_not_hang(here):
+    """No connection breaks before the short request: only its process says it."""
+    define("mortal", "--fault", "stall:at=6:times=4", "--fault", "die:at=10", ttft_ms=100)
+    flags = (*ONCE, *SMALL, "--requests", "20", "--concurrency", "1,2", "--set", "request.timeout_s=1")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "mortal", *flags, code=4)
+    assert "the engine died during 000-mortal-c1-r0: exit code 1" in done.stderr
+    facts = json.loads((run_folder() / "cells" / "000-mortal-c1-r0" / "cell.json").read_text())
+    assert (facts["engine_end"], facts["engine_exited"]) == ("died", "exit code 1")
+
+
 def test_a_server_that_hangs_in_an_open_loop_has_no_more_in_this_repeat(here):
     """The schedule goes on to its end, and the next one would meet a silent server from its first request."""
     define("hung", "--fault", "stall:at=6:times=1000000")
