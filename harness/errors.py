@@ -3,7 +3,8 @@
 import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -73,6 +74,19 @@ class SetupError(BenchError):
 
 class StorageError(SetupError):
     """Results cannot be written: nothing that is measured from here on could be kept."""
+
+
+@contextmanager
+def writing(where: str) -> Iterator[None]:
+    """Around code that writes a file for the user: what the system says of it is a StorageError, and so is a
+    NUL in its name, which `where` holds.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) and "\0" not in where:
+            raise
+        raise StorageError(f"cannot be written: {reason(error)}", where=where) from error
 
 
 def page_address(name: str, part: str = "") -> str:

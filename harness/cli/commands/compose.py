@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from harness.errors import ExitCode, SetupError, SpecError, reason
+from harness.errors import ExitCode, SpecError, writing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +31,8 @@ def main(arguments: argparse.Namespace) -> int:
         return ExitCode.OK
     for name, text in files.items():
         path = arguments.write / name
-        try:
+        with writing(f"--write {arguments.write}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        except (OSError, ValueError) as error:
-            where = f"--write {arguments.write}"
-            raise SetupError(f"cannot be written: {reason(error)}", where=where) from error
         print(path)
     return ExitCode.OK

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.cli.commands.query import Row, json_row, selected, write_csv
 from harness.cli.flags import options
-from harness.errors import ExitCode, SetupError, SpecError, StorageError
+from harness.errors import ExitCode, SetupError, SpecError, StorageError, writing
 
 if TYPE_CHECKING:
     from harness.store import RunFolder
@@ -149,10 +149,8 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
         print(written[0][1])
         return
     refuse_file_of_run(Path(to, "manifest.json"), f"--to {to}")  # any JSON file there is one
-    try:
+    with writing(to):
         Path(to).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
     for name, text in written:  # cells have the names that the sender of the run gave them
         Confined(Path(to)).write(name, f"{text}\n".encode())
 
@@ -195,11 +193,8 @@ def _opened(to: str) -> Iterator[TextIO]:
         yield sys.stdout
         return
     refuse_file_of_run(Path(to), f"--to {to}")
-    try:
-        with Path(to).open("w", encoding="utf-8", newline="") as stream:
-            yield stream
-    except OSError as error:
-        raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
+    with writing(to), Path(to).open("w", encoding="utf-8", newline="") as stream:
+        yield stream
 
 
 def _send(messages: Iterable[Mapping[str, Any]], url: str) -> None:

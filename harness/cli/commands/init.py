@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from harness.errors import ExitCode, SpecError, StorageError, page_address
+from harness.errors import ExitCode, SpecError, page_address, writing
 from harness.host import paths
 
 EPILOG = """A scenario goes to ./workloads/NAME.toml, a backend to ./backends/NAME.toml: bench run in this
@@ -133,16 +133,17 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError(f"there is a {arguments.kind} '{name}' already", where=str(known),
                         hint="choose another name; nothing was written")  # fmt: skip
     created = False
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            created = True
-            file.write(template.format(name=name, path=path, **pages))
-    except FileExistsError:
-        raise SpecError("exists already", where=str(path), hint="nothing was written") from None
-    except OSError as error:
-        if created:  # half a file would be found by its name
-            path.unlink(missing_ok=True)
-        raise StorageError(f"cannot be written: {error.strerror}", where=str(path)) from None
+    with writing(str(path)):
+        try:
+            path.parent.mkdir(exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                created = True
+                file.write(template.format(name=name, path=path, **pages))
+        except FileExistsError:
+            raise SpecError("exists already", where=str(path), hint="nothing was written") from None
+        except OSError:
+            if created:  # half a file would be found by its name
+                path.unlink(missing_ok=True)
+            raise
     print(f"{path}: written; `bench validate {path}` checks it")
     return ExitCode.OK

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
-from harness.errors import ExitCode, SetupError, SpecError, reason
+from harness.errors import ExitCode, SpecError, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,8 +165,5 @@ def _append(page: Path | None, text: str) -> None:
     if page is None:
         return
     refuse_file_of_run(page, f"--page {page}")
-    try:
-        with page.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except (OSError, ValueError) as error:
-        raise SetupError(f"cannot be written: {reason(error)}", where=str(page)) from error
+    with writing(str(page)), page.open("a", encoding="utf-8") as file:
+        file.write(text)

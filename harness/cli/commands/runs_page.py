@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import SetupError, SpecError, reason
+from harness.errors import SpecError, writing
 
 if TYPE_CHECKING:
     from harness.cli.commands.imports import Found
@@ -72,7 +72,5 @@ def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:
 
     refuse_file_of_run(path, f"--html {path}")
     text = page_of_several(runs, document)
-    try:
+    with writing(str(path)):
         path.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise SetupError(f"cannot be written: {reason(error)}", where=str(path)) from error

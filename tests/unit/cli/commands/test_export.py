@@ -4,13 +4,14 @@ import csv
 import io
 import json
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from harness.cli.commands.export import EXCHANGE, WHAT
 from harness.cli.main import main
-from harness.errors import ExitCode
+from harness.errors import ExitCode, StorageError, writing
 from harness.imports import read
 from harness.store import seal
 from tests.factories.runs import Engine, Shape, copy_of, edit_summary, make_run
@@ -32,6 +33,17 @@ def export(capsys, *words):
 
 
 @pytest.mark.parametrize("what", WHAT)
+def test_what_cannot_be_written_is_an_error_of_the_place_and_a_defect_stays_one(tmp_path):
+    """`writing` is around code that also computes what is written."""
+    no_folder = "cannot be written: No such file or directory"
+    with pytest.raises(StorageError, match=no_folder), writing("here"):
+        (tmp_path / "no" / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be written: embedded null byte"), writing("a\0b"):
+        Path("a\0b").write_text("")
+    with pytest.raises(ValueError, match="invalid literal"), writing("here"):
+        int("x")
+
+
 def test_every_table_is_the_same_in_every_format(capsys, made, tmp_path, what):
     file = tmp_path / "rows.parquet"
     words = (made.path, "--what", what)
