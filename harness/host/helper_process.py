@@ -85,6 +85,14 @@ def ended_within(process: "subprocess.Popen[Any]", grace_s: float) -> int:
         return process.wait()
 
 
+def how_it_ended(status: int) -> str:
+    """The words for the exit status of a process, as `subprocess` gives it."""
+    if status >= 0:
+        return f"exit code {status}"
+    known = -status in set(signal.Signals)  # those of real time have no names
+    return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
+
+
 def peak_rss_bytes() -> int:
     """The peak of this process since it began; where the kernel keeps none, as gVisor's, ru_maxrss, which
     begins with what its parent had reached.

@@ -59,7 +59,8 @@ def run_load(
             worker_pool.close()
         lost = [_missing(worker, t0) for worker in worker_pool.workers if worker.facts is None]
         folders = [worker.share.folder for worker in worker_pool.workers]
-        records = merge(folders, np.concatenate([empty_requests(0), *lost]), _LOST)
+        endings = dict.fromkeys(worker.ended for worker in worker_pool.workers if worker.ended)
+        records = merge(folders, np.concatenate([empty_requests(0), *lost]), ": ".join([_LOST, *endings]))
     if closed_by == "caller" and all(
         w.facts is not None and not w.facts.stopped for w in worker_pool.workers
     ):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from harness.host.helper_process import spawn
+from harness.host.helper_process import how_it_ended, spawn
 from harness.load.worker import READY, Facts, Pulse, Share
 
 _SETTINGS = {
@@ -22,6 +22,7 @@ _SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 _SILENCE_S = 60.0  # a running worker tells something four times a second
+_EXIT_S = 1.0  # one whose pipe is closed is gone at once
 _START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
 
 
@@ -33,6 +34,7 @@ class Worker:
     pulse: Pulse | None = None
     facts: Facts | None = None
     lost_at_ns: int | None = None  # CLOCK_MONOTONIC
+    ended: str = ""  # how the process did that was lost; "": not known
 
     def running(self) -> bool:
         return self.facts is None and self.lost_at_ns is None
@@ -132,9 +134,12 @@ class LocalWorkerPool(WorkerPool[Process]):
             try:
                 self.take(worker, worker.pipe.recv())
             except (EOFError, OSError):
+                with suppress(subprocess.TimeoutExpired):
+                    worker.ended = how_it_ended(worker.process.wait(_EXIT_S))
                 self.lose(worker)
         for worker in self.running():
             if time.monotonic() - worker.heard > _SILENCE_S:
+                worker.ended = f"silent for {_SILENCE_S:.0f} s"
                 self.lose(worker)
 
     def collect(self, t0: int) -> int:

@@ -124,7 +124,8 @@ RULES = (
         measures="load processes that died",
         limit="0",
         verdicts=("INVALID",),
-        hint="their requests are missing; see the notes of this cell",
+        hint="their requests are lost, and their error says how the process ended; SIGKILL is mostly the "
+        "kernel's, for lack of memory (`dmesg`)",
         cause="client",
     ),
     Rule(

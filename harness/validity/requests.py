@@ -40,6 +40,7 @@ _HINTS = {
     "wait as long, see the engine's log",
     "connect failed": "nothing took connections there: the server, or a proxy before it, ended or restarted; "
     "see its log",
+    "lost": "no fault of the engine: a load process ended; where it was killed, `dmesg` may say why",
     "malformed": "no engine answers so: look with `curl -i` for a login page or the page of a proxy",
 }
 _ERROR_CHARS = 80

@@ -15,6 +15,7 @@ import msgspec
 from harness.engines.start.orphans import fields_of
 from harness.errors import SetupError
 from harness.host import paths
+from harness.host.helper_process import how_it_ended
 
 _GUARD = Path(__file__).parents[1] / "shims" / "guard.py"
 _GUARD_DIED = "its guard process was killed"
@@ -68,7 +69,7 @@ class EngineProcess:
             report = self._report()
             if report.exit is None:
                 self._kill_group()
-            self._ending = _sentence(report.exit)
+            self._ending = _GUARD_DIED if report.exit is None else how_it_ended(report.exit)
         return self._ending
 
     def stop(self) -> None:
@@ -105,12 +106,3 @@ class EngineProcess:
         self._reports.close()
         self._socket.close()
         self._guard.wait()
-
-
-def _sentence(status: int | None) -> str:
-    if status is None:
-        return _GUARD_DIED
-    if status < 0:
-        known = -status in set(signal.Signals)  # those of real time have no names
-        return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
-    return f"exit code {status}"

@@ -244,6 +244,7 @@ def test_a_server_that_refuses_what_is_too_much_needs_a_lower_load(status, first
     [
         (Outcome.TIMEOUT, UNKNOWN, "request.timeout_s"),
         (Outcome.CONNECT_FAILED, UNKNOWN, "restarted"),
+        (Outcome.LOST, UNKNOWN, "no fault of the engine"),
         (Outcome.RESET, UNKNOWN, "time limits of the proxy"),
         (Outcome.TRUNCATED, 200, "time limits of the proxy"),
         (Outcome.UNFINISHED, 200, "time limits of the proxy"),
