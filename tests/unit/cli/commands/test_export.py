@@ -32,7 +32,6 @@ def export(capsys, *words):
     return code, said.out, said.err
 
 
-@pytest.mark.parametrize("what", WHAT)
 def test_what_cannot_be_written_is_an_error_of_the_place_and_a_defect_stays_one(tmp_path):
     """`writing` is around code that also computes what is written."""
     no_folder = "cannot be written: No such file or directory"
@@ -44,6 +43,7 @@ def test_what_cannot_be_written_is_an_error_of_the_place_and_a_defect_stays_one(
         int("x")
 
 
+@pytest.mark.parametrize("what", WHAT)
 def test_every_table_is_the_same_in_every_format(capsys, made, tmp_path, what):
     file = tmp_path / "rows.parquet"
     words = (made.path, "--what", what)
