@@ -1,11 +1,12 @@
-"""How CPU time and memory grow: of commands with the number of runs, of a cell with its classes.
+"""How CPU time and memory grow: of commands with the number of runs, of a cell with its requests and classes.
 
     python -m tests.bench.growth [--runs 6] [--requests 1500]
 
 Makes so many runs, and four times as many, of 18 cells each: copies of one that was made up. Each command
 reads both in a process of its own. Prints a markdown table. Exits 1 where four times the runs take more than
-five times the CPU time, or more than 1.25 times the memory, or where the events of 160 classes of a cell
-take more than five times the time of the cell's.
+five times the CPU time, or more than 1.25 times the memory, where an import of four times the requests takes
+more than five times the CPU time or four times the memory, or where the events of 160 classes of a cell take
+more than five times the time of the cell's.
 """
 
 import subprocess
@@ -23,6 +24,7 @@ from harness.records.layout import EVENT_DTYPE, Records, empty_requests
 from harness.store import RunFolder
 from tests.bench.audit.gates import mend
 from tests.bench.command import ROOT, options
+from tests.factories import foreign
 from tests.factories.runs import Shape, make_run
 
 MORE, MOST_TIME, MOST_MEMORY = 4, 5.0, 1.25
@@ -44,6 +46,7 @@ COMMANDS: dict[str, Callable[[list[str], Path], list[str]]] = {
     "history": lambda runs, folder: ["history", *runs, "--out", str(folder)],
     "export": lambda runs, folder: ["export", *runs, "--to", str(folder / "cells.csv")],
 }
+IMPORTED = 25_000  # requests of a file
 
 
 def main() -> int:
@@ -51,26 +54,39 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=6, metavar="N")
     parser.add_argument("--requests", type=int, default=1500, metavar="N")
     arguments = parser.parse_args()
-    print("| command | runs | CPU s | MB | times the CPU | times the memory |\n|---|--:|--:|--:|--:|--:|")
+    print("| command | count | CPU s | MB | times the CPU | times the memory |\n|---|--:|--:|--:|--:|--:|")
     bounded = True
     with tempfile.TemporaryDirectory() as root:
         few, many = Path(root, "few"), Path(root, "many")
         shape = Shape(concurrency=(1, 4, 16), repeats=3, requests=arguments.requests)
         runs = _made(few, arguments.runs, shape), _made(many, MORE * arguments.runs, shape)
         for name, words in COMMANDS.items():
-            (cpu, memory), (cpu_more, memory_more) = map(_spent, map(words, runs, (few, many)))
-            times, grown = cpu_more / cpu, memory_more / memory
-            print(f"| {name} | {len(runs[0])} | {cpu:.1f} | {memory:.0f} | | |")
-            print(
-                f"| | {len(runs[1])} | {cpu_more:.1f} | {memory_more:.0f} | {times:.1f} | {grown:.2f} |",
-                flush=True,
-            )
+            commands = [words(*where) for where in zip(runs, (few, many), strict=True)]
+            times, grown = _grown(f"{name}, of runs", (len(runs[0]), len(runs[1])), commands)
             bounded = bounded and times <= MOST_TIME and grown <= MOST_MEMORY
+        counts = IMPORTED, MORE * IMPORTED
+        commands = []
+        for count in counts:
+            file = foreign.write(Path(root, f"{count}.json"), foreign.vllm(requests=count))
+            commands.append(["import", str(file), "--out", root])
+        times, grown = _grown("import, of requests", counts, commands)
+        bounded = bounded and times <= MOST_TIME and grown <= MORE
     whole_s, classes_s = map(_parts_s, (1, CLASSES))
     times = classes_s / whole_s
     print(f"| events of a cell | | {whole_s:.2f} | | | |")
     print(f"| of its {CLASSES} classes | | {classes_s:.2f} | | {times:.1f} | |")
     return 0 if bounded and times <= MOST_TIME else 1
+
+
+def _grown(name: str, counts: tuple[int, int], commands: list[list[str]]) -> tuple[float, float]:
+    """How many times as much CPU time and memory the second command takes."""
+    spent = [_spent(words) for words in commands]
+    times, grown = (more / less for less, more in zip(*spent, strict=True))
+    for label, count, (cpu_s, megabytes), ratios in zip(
+        (name, ""), counts, spent, ("| |", f"{times:.1f} | {grown:.2f} |"), strict=True
+    ):
+        print(f"| {label} | {count:,} | {cpu_s:.1f} | {megabytes:.0f} | {ratios}", flush=True)
+    return times, grown
 
 
 def _parts_s(classes: int) -> float:
