@@ -78,7 +78,12 @@ class Client:
         account = Account(limits)
         try:
             with accounted(account):
-                return self._exchange(request, account, where)
+                try:
+                    return self._exchange(request, account, where)
+                except (httpcore.NetworkError, httpcore.RemoteProtocolError):
+                    if method != "GET" or account.connected or account.received_bytes:
+                        raise
+                    return self._exchange(request, account, where)  # its server was closing that connection
         except LimitError as error:
             kind = NoAnswer.LATE if account.is_over else NoAnswer.UNREADABLE
             raise NoAnswerError(kind, str(error), where=where) from None

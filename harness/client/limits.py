@@ -25,6 +25,7 @@ class Account:
 
     limits: Limits
     received_bytes: int = 0
+    connected: bool = False  # for this exchange, and not kept from one before
     head_over: bool = False
     _deadline: float = field(init=False)
 

@@ -68,8 +68,9 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        host = resolve(host, port).host
-        left = _current.get().left_s(timeout)
+        account, host = _current.get(), resolve(host, port).host
+        account.connected = True
+        left = account.left_s(timeout)
         return _Stream(self._inner.connect_tcp(host, port, left, local_address, socket_options))
 
 

@@ -175,6 +175,28 @@ def test_look_ups_open_again_what_was_closed_without_a_word():
             select.select([connection.sock], [], [])  # the close has arrived
 
 
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_question_meets_the_close_of_a_kept_connection_and_is_asked_again(method, reset):
+    """A server may close one as the next request leaves. What is not a question is not repeated."""
+
+    def answer(peer):
+        if peer.served == 1:
+            peer.say(sized(b"{}"))
+        else:
+            (peer.reset if reset else peer.close)()
+
+    with serve(answer) as server, closing(Client(server.url.removesuffix("/v1/chat/completions"))) as client:
+        client.ask("GET", "/v1/models", limits=ROOMY)
+        if method == "GET":
+            assert client.ask("GET", "/v1/models", limits=ROOMY).ok
+        else:
+            with pytest.raises(NoAnswerError) as caught:
+                client.ask("POST", "/reset", limits=ROOMY)
+            assert caught.value.kind is NoAnswer.LOST
+        assert server.connections == (2 if method == "GET" else 1)
+
+
 def test_a_body_of_bytes_is_said_to_be_json():
     """vLLM and SGLang answer 400 to anything else."""
     heads = []
