@@ -1,6 +1,6 @@
 """Replicas: whether several URLs of one model served alike."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -60,27 +60,63 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
     found: dict[int, list[tuple[str, str]]] = {}
     replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
     parts = [cell.view.without_events(replica == index) for index in range(len(urls))]
-    for kind in _LATENCIES:
-        times = [finite(kind.values(part)) for part in parts]
-        judged = [index for index, ms in enumerate(times) if len(ms) >= LEAST_ANSWERS]
-        if not judged:
-            continue
-        first = min(judged, key=lambda index: float(np.median(times[index])))
-        least = float(np.median(times[first]))
-        for index in judged:
-            if kind.of_length and not _like_lengths(parts[index], parts[first]):
-                continue
-            limit_ms = max(kind.least_ms, kind.share * least, chance_ms(times[index], times[first]))
-            apart_ms = float(np.median(times[index])) - least
-            if apart_ms > limit_ms:
-                more, limit = apart(apart_ms, limit_ms, 2)
-                measured = f"{kind.name} +{more} ms, {least:.2f} ms at the fastest"
-                found.setdefault(index, []).append((measured, f"{kind.name} {limit} ms"))
+    for latency in _LATENCIES:
+        several = cell.requested is not None and len(set(cell.requested.kinds)) > 1
+        for index, measured, limit in (_above_by_kind if several else _above)(cell, latency, parts):
+            found.setdefault(index, []).append((f"{latency.name} {measured}", f"{latency.name} {limit}"))
     for index, slower in found.items():
         yield Violation(
             f"{urls[index]}: {'; '.join(measured for measured, _ in slower)}",
             ", ".join(limit for _, limit in slower),
         )
+
+
+def _above(cell: Evidence, latency: _Latency, parts: Sequence[RequestView]) -> Iterator[tuple[int, str, str]]:
+    times = [finite(latency.values(part)) for part in parts]
+    for index, apart_ms, limit_ms, least in _beyond(latency, times, parts, latency.least_ms):
+        more, limit = apart(apart_ms, limit_ms, 2)
+        yield index, f"+{more} ms, {least:.2f} ms at the fastest", f"{limit} ms"
+
+
+def _above_by_kind(
+    cell: Evidence, latency: _Latency, parts: Sequence[RequestView]
+) -> Iterator[tuple[int, str, str]]:
+    """The same of times as shares of what is usual for their kind: medians of a mix lie between two kinds,
+    and go with how many of each a URL got.
+    """
+    assert cell.requested is not None
+    kinds = np.array(cell.requested.kinds, object)
+    shares: list[list[Floats]] = [[np.zeros(0)] for _ in parts]
+    usual: list[float] = []  # of each kind that several URLs answered, ms
+    for name in set(cell.requested.kinds):
+        own = [part.without_events(kinds[part.requests["seq"]] == name) for part in parts]
+        times = [finite(latency.values(part)) for part in own]
+        medians = [float(np.median(ms)) for ms in times if len(ms)]
+        if len(medians) > 1 and min(medians) > 0:
+            usual.append(sum(medians) / len(medians))
+            for share, ms in zip(shares, times, strict=True):
+                share.append(ms / usual[-1])
+    joined, lowest_ms = list(map(np.concatenate, shares)), min(usual, default=1.0)
+    for index, more, limit, least in _beyond(latency, joined, parts, latency.least_ms / lowest_ms):
+        shown, allowed = apart(100 * more / least, 100 * limit / least, 0)
+        yield index, f"+{shown}% in requests of like kind", f"{allowed}%"
+
+
+def _beyond(
+    latency: _Latency, times: Sequence[Floats], parts: Sequence[RequestView], least: float
+) -> Iterator[tuple[int, float, float, float]]:
+    """Yields, of each URL whose median is beyond the limit: how far, the limit, and the lowest median."""
+    judged = [index for index, values in enumerate(times) if len(values) >= LEAST_ANSWERS]
+    if not judged:
+        return
+    first = min(judged, key=lambda index: float(np.median(times[index])))
+    lowest = float(np.median(times[first]))
+    for index in judged:
+        if latency.of_length and not _like_lengths(parts[index], parts[first]):
+            continue
+        limit = max(least, latency.share * lowest, chance_ms(times[index], times[first]))
+        if (more := float(np.median(times[index])) - lowest) > limit:
+            yield index, more, limit, lowest
 
 
 def _like_lengths(view: RequestView, others: RequestView) -> bool:
@@ -105,7 +141,8 @@ RULES = (
     Rule(
         code=IssueCode.REPLICA_SLOWER,
         find=_slower,
-        measures="median TTFT and E2E from the send, and TPOT, at one of several URLs, less the lowest",
+        measures="median TTFT and E2E from the send, and TPOT, at one of several URLs, less the lowest; of "
+        "several kinds of requests each as a share of what is usual for its kind",
         limit=f"{_LIMITS} and {NOISE_ERRORS:g} standard errors, "
         f"whichever is most; from {LEAST_ANSWERS} answers",
         hint="the figures mix a fast and a slow server: make the replicas equal, or read the table by URL",

@@ -8,7 +8,7 @@ from harness.metrics.view import RequestView
 from harness.metrics.window import Window
 from harness.records.layout import UNKNOWN, Outcome
 from harness.validity import Evidence, judge
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, requested
 
 URLS = ["http://a", "http://b"]
 BOTH = {"urls": URLS, "balance": "round-robin"}
@@ -136,6 +136,42 @@ def test_a_replica_that_decodes_more_slowly_is_named():
     reason = codes(decoding(20, 28), workload__exact_output=False)["replica-slower"]
     assert reason.measured.startswith("http://b: TPOT +8.00 ms, 20.00 ms at the fastest; E2E +152.00 ms")
     assert codes(decoding(20, 21), workload__exact_output=False) == {}
+
+
+def mixed(*factors, short=(40, 40), each=80):
+    """Reasons where each kind has a first token of its own, times the factor of its replica; `short`: how
+    many of its answers each replica gave to the short kind.
+    """
+    rows, places, asked = [], [], []
+    for index in range(each):
+        for place, factor in enumerate(factors):
+            sent, kind = 1000 * index, "short" if index < short[place] else "long"
+            ttft = {"short": 60, "long": 400}[kind] * factor + 0.1 * (index % 5)
+            rows.append({"intended": sent, "sent": sent, "texts": [sent + ttft + step for step in range(3)]})
+            places.append(place)
+            asked.append((kind, {}))
+    whole = records(*rows)
+    whole.requests["replica"] = places
+    verdict = judge(Evidence(RequestView(whole), facts(**BOTH), requested=requested(*asked)))
+    return {str(reason.code): reason for reason in verdict.reasons if reason.code.startswith("replica-")}
+
+
+def test_a_replica_that_is_slower_in_each_kind_of_a_mix_is_named():
+    """The medians of all lie between the two kinds, where chance has 340 ms."""
+    reason = mixed(1, 1.6)["replica-slower"]
+    assert reason.measured == (
+        "http://b: TTFT +60% in requests of like kind; E2E +59% in requests of like kind"
+    )
+    assert reason.limit == "TTFT 25%, E2E 25%"
+    assert mixed(1.6, 1)["replica-slower"].measured.startswith("http://a: ")
+    assert mixed(1, 1.2) == {}
+    assert mixed(1, 1.6, short=(14, 14), each=28) == {}, "too few to tell"
+
+
+def test_a_replica_that_got_more_of_a_long_kind_is_no_slower():
+    assert mixed(1, 1, short=(70, 10)) == {}
+    assert mixed(1.6, 1, short=(70, 10))["replica-slower"].measured.startswith("http://a: TTFT +")
+    assert mixed(1, 1.6, short=(80, 0)) == {}, "no kind that both answered"
 
 
 def test_longer_answers_of_one_replica_make_it_no_slower():
