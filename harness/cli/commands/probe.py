@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_model(parser)
     options.add_launch(parser, *options.LAUNCHES)
+    options.add_variants(parser)
     options.add_reach(parser)
     parser.add_argument(
         "--timeout",
@@ -54,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     if not arguments.timeout > 0:
         raise SpecError(f"must be above 0, not {arguments.timeout:g}", where="--timeout")
-    ref, *others = parse_backend_list(arguments.backend)
+    ref, *others = parse_backend_list(arguments.backend, own=arguments.variants)
     if others:
         raise SpecError("one backend at a time", where=f"bench probe {arguments.backend}")
     if ref.url and arguments.model is not None:

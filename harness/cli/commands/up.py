@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="address of this machine that a process listens on, without a key (default: 127.0.0.1)",
     )
     options.add_engine_set(parser, "engine value")
+    options.add_variants(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -47,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.run.interrupts import Interrupts
     from harness.spec.backend_refs import parse_backend_list
 
-    refs = parse_backend_list(arguments.backend)
+    refs = parse_backend_list(arguments.backend, own=arguments.variants)
     if len(refs) != 1 or refs[0].url:
         raise SpecError("one engine without a URL can be started at a time", where="bench up")
     (ref,) = refs
@@ -95,7 +96,9 @@ def main(arguments: argparse.Namespace) -> int:
                 for source in engine.counter_sources
                 if source is not engine
             ]
-            attach = f"--backends {ref.label}={engine.base_url}{''.join(metrics)}"
+            own = ref.variant in arguments.variants  # which no other command line knows
+            name = f"{ref.variant}={ref.definition.name}" if own else ref.label
+            attach = f"--backends {name}={engine.base_url}{''.join(metrics)}"
             print(f"measure it:  bench run --scenario shared-prefix {attach}")
             if choice.mode == "compose":
                 print(f"its log:     bench logs {ref.label}\nstop it:     bench down {ref.label}", flush=True)

@@ -226,7 +226,7 @@ def add_variants(parser: argparse._ActionsContainer) -> None:
         parser,
         "--variant",
         "variants",
-        "what --backends ENGINE@NAME changes, in the words of a shell: variables and engine values, then a "
+        "what ENGINE@NAME changes, in the words of a shell: variables and engine values, then a "
         "program in place of the engine's, then flags; such as 'new=build/bin/llama-server --no-mmap' "
         "(repeatable)",
         anchored,

@@ -132,3 +132,12 @@ def test_a_process_runs_until_it_ends_which_is_an_error_with_its_log(asked, caps
     (request,) = asked.requests
     assert (request.keep, request.host, request.log_path.name) == (False, "192.0.2.7", "up-vllm@eager.log")
     assert asked.planned == {"vllm@eager": request}
+
+
+def test_a_variant_of_the_command_line_is_measured_under_its_name(asked, capsys):
+    """No other command line knows it: it stands there as a name for the running server."""
+    words = ["--launch", "process", "--variant", "mine=/builds/llama-server --no-mmap"]
+    assert main(["up", "llamacpp@mine", *words]) == ExitCode.SETUP
+    assert "--backends mine=llamacpp=http://127.0.0.1:8100\n" in capsys.readouterr().out
+    (request,) = asked.requests
+    assert request.ref.definition.process.program == ("/builds/llama-server",)
