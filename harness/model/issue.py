@@ -89,6 +89,7 @@ class IssueCode(StrEnum):
     FRONT = "front"
     HOSTED = "hosted"
     LIBRARY = "library"
+    PROXIED = "proxied"
     FREE_LENGTHS = "free-lengths"
     APPROXIMATE_LENGTHS = "approximate-lengths"
     LONGER_THAN_CONTEXT = "longer-than-context"

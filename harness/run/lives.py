@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from harness.engines.session import EngineSession, open_engine
 from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError, SpecError, StorageError
+from harness.host.proxy import way_round
 from harness.model import WorkloadCards
 from harness.plan import Block, Cell
 from harness.run.keep.stored import Stored
@@ -99,11 +100,14 @@ class Lives(Stored):
         )
 
     def _show_known(self, label: str, engine: EngineSession) -> None:
-        """Warns of fronts, libraries and hosted services, and shows once what is known of an attached server.
+        """Warns of proxies, fronts, libraries and hosted services, and shows once what is known of a server.
 
         Bench configures the engines that it starts; an attached one may run with its defaults.
         """
         header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
+        if round_it := next(filter(None, map(way_round, engine.urls)), ""):
+            text = f"{label}: requests go through a proxy, whose time is in every figure"
+            self.manifest.warn(notices.PROXIED.warning(text, round_it, label))
         if header.kind != "engine":
             notice = notices.OF_KIND[header.kind]
             self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}", backend=label))

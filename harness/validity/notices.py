@@ -118,6 +118,11 @@ LIBRARY = Notice(
     "what was measured is a library behind bench's own small server; says what that adds per token",
     "compare it with servers only where that is small against the time per token",
 )
+PROXIED = Notice(
+    IssueCode.PROXIED,
+    "requests go through a proxy that the environment names (`http_proxy`, `https_proxy`, `all_proxy`)",
+    "set NO_PROXY=HOST to send straight to the server",
+)
 OF_KIND = {"front": FRONT, "hosted": HOSTED, "library": LIBRARY}  # of [backend] kind
 ENGINE_STALLED = Notice(
     IssueCode.ENGINE_STALLED,

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -245,3 +246,23 @@ def test_questions_are_no_cost_of_a_later_start(tmp_path, monkeypatch):
     stopping = SimpleNamespace(progress="", count=lambda _lives, seconds, _cells: counted.append(seconds))
     run._measure_lives(run.prepared.plan[:1], stopping)
     assert (clock[-1], counted) == (630.0, [30.0])
+
+
+@pytest.mark.parametrize(
+    ("url", "found"), [("http://engine.example:8000", ["proxied"]), ("http://127.0.0.1:8000", [])]
+)
+def test_a_proxy_of_the_environment_is_named_with_the_way_round_it(monkeypatch, url, found):
+    monkeypatch.setenv("http_proxy", "http://gate.example:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    run = SimpleNamespace(manifest=Mock(), ui=Mock(), announced=set())
+    engine = SimpleNamespace(
+        definition=SimpleNamespace(backend=SimpleNamespace(kind="engine")),
+        facts={"launch": {"mode": "attach"}, "known": []},
+        urls=(url,),
+    )
+    Lives._show_known(run, "vllm", engine)
+    warnings = [call.args[0] for call in run.manifest.warn.call_args_list]
+    assert [warning.code for warning in warnings] == found
+    for warning in warnings:
+        assert warning.text == "vllm: requests go through a proxy, whose time is in every figure"
+        assert warning.hint.endswith("set NO_PROXY=engine.example to send straight to the server")
