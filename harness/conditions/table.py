@@ -130,7 +130,7 @@ _WORK = (
         cell=_limits, scenario=("slo",), metrics=("goodput_requests_per_s",)),
     Key("currency", "currency of costs", "refuses", "refuses", "Amounts of two currencies have no ratio.",
         "work", cell=lambda cell: cell.cost and cell.cost.price.currency,
-        metrics=("cost_per_million_output_tokens", "cost_per_thousand_requests")),
+        metrics=("cost_per_million_output_tokens",)),
     Key("price", "price of an hour", "shown", "shown", "It may be the question.", "work",
         cell=lambda cell: cell.cost and f"{cell.cost.price.per_hour:g}"),
     Key("between-repeats", "engine between repeats", "shown", "shown",

@@ -300,7 +300,7 @@ class Measured(Timed, frozen=True, kw_only=True):
             title="Cost of answers",
             about="Price of a thousand answers, in the currency of the price given: `requests_per_s` for the "
             "price of an hour.",
-            distorted_by=OF_ANSWERS,
+            compared=False,
             columns=(Column(head=("cost", "1k req", ""), presence="when asked for"),),
             charts=Charts(stem="cost-requests"),
         ).meta,
