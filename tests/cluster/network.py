@@ -72,6 +72,10 @@ class Machines:
             ip("-n", space, "link", "set", "lo", "up")
             ip("-n", space, "link", "set", end, "up")
 
+    def cable_of(self, address, state):
+        """Takes the network of a machine away ("down") or gives it back ("up")."""
+        ip("-n", self._spaces[address], "link", "set", self._ends[address], state)
+
     def inside(self, address, *command, clock=0):
         time_space = ["unshare", "-T", "--monotonic", str(clock), "--fork", "--kill-child"] if clock else []
         return ["ip", "netns", "exec", self._spaces[address], *time_space, *map(str, command)]

@@ -214,6 +214,26 @@ def test_a_raylet_that_is_killed_takes_its_node_along_and_the_run_goes_on_with_a
     assert all(node.lost is None for node in facts.nodes)
 
 
+def test_a_node_whose_network_is_gone_is_named_in_the_error_and_the_run_goes_on_with_another(machines):
+    """Ray still lists it, with its CPU taken."""
+    running = begun(machines, "network")
+    crew, whole = crew_on(machines.other), family_of(machines.other)
+    machines.cable_of(OTHER, "down")
+    code, said = ended(machines, running)
+    assert code == 3, said
+    nodes, _ = aside_of(run_of(machines, "network"))
+    assert nodes[HEAD]["lost"] is None
+    assert nodes[OTHER]["lost"] == "silent for 30 s"
+    assert f"lost {nodes[OTHER]['name']} ({OTHER}): silent for 30 s" in said
+    machines.cable_of(OTHER, "up")
+    until(lambda: not left(crew), "the load on it is gone", 60)
+    machines.stop(machines.other)
+    until(lambda: not left(whole), "the node is gone", 60)
+    machines.other = machines.node(OTHER)
+    _, facts = cell_of(resumed(machines, "network"))
+    assert all(node.lost is None for node in facts.nodes)
+
+
 def test_a_head_that_is_killed_ends_the_run_with_one_error_and_a_new_one_goes_on(machines):
     """Last: what the module shares is another cluster afterwards."""
     running = begun(machines, "head", "--repeats", "2")
