@@ -105,7 +105,7 @@ def _labels(entry: Entry) -> Iterator[str]:
         return
     for backend in entry.backends:
         try:
-            yield from (ref.label for ref in parse_backend_list(backend))
+            yield from (ref.label for ref in parse_backend_list(backend, own=entry.variants(backend)))
         except SpecError:
             yield backend
 

@@ -24,7 +24,7 @@ def drawn(night: Night) -> str:
     from harness.report.html.several import page_of_courses
 
     about = night.suite.suite
-    since = since_lines(night.courses, night.drifts)
+    since = since_lines(night.judged, night.drifts)
     lines = [*since, *_missing_lines(night), *_drift_lines(night), *night.behind]
     lines += [
         f"{step.entry.title}: {step.state}{f', {why}' if (why := _why(step)) else ''}" for step in night.steps
@@ -44,7 +44,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield ""
     yield f"**{markdown_escaped(verdict(night))}**"
     yield ""
-    for line in since_lines(night.courses, night.drifts):
+    for line in since_lines(night.judged, night.drifts):
         yield f"- {markdown_escaped(line)}"
     for line in _missing_lines(night):
         yield f"- {markdown_escaped(plain(line, 400))}"
@@ -75,8 +75,9 @@ def verdict(night: Night) -> str:
         rest = f" The night was interrupted.{rest}"
     if night.missing:
         rest += f" Missing, INVALID or failing more than in earlier nights: {len(night.missing)}."
-    unjudged = sum(len(course.entries) < TWO_LEVELS for course in night.courses)
-    if 0 < unjudged < len(night.courses):
+    judged = night.judged
+    unjudged = sum(len(course.entries) < TWO_LEVELS for course in judged)
+    if 0 < unjudged < len(judged):
         rest += f" Not judged yet: {counted(unjudged, 'figure')} of fewer than {TWO_LEVELS} nights."
     if night.suite.gate.since:
         rest += f" What became worse before {night.suite.gate.since} is accepted."
@@ -86,7 +87,7 @@ def verdict(night: Night) -> str:
         return f"Worse for several nights: {counted(worse, 'figure')}, {new}.{rest}"
     if night.unfinished:
         return f"No run was measured to its end, so this night has not passed.{rest}"
-    return f"{_no_drift(night.courses)}; {counted(night.nights, 'run')} in the history.{rest}"
+    return f"{_no_drift(judged)}; {counted(night.nights, 'run')} in the history.{rest}"
 
 
 def _no_drift(courses: Sequence[Series]) -> str:
@@ -96,7 +97,7 @@ def _no_drift(courses: Sequence[Series]) -> str:
 
 
 def _drift_lines(night: Night) -> Iterator[str]:
-    return conclusion(night.courses, night.drifts) if night.drifts else iter(())
+    return conclusion(night.judged, night.drifts) if night.drifts else iter(())
 
 
 def _each_drift(night: Night) -> Iterator[str]:
@@ -137,11 +138,11 @@ def _conclusion(step: Step) -> Iterator[str]:
 
 
 def _trends(night: Night) -> Iterator[str]:
-    if night.courses:
+    if judged := night.judged:
         yield ""
-        yield f"<details><summary>Course of {counted(len(night.courses), 'figure')}</summary>"
+        yield f"<details><summary>Course of {counted(len(judged), 'figure')}</summary>"
         yield ""
-        yield trends.markdown(night.courses, night.drifts)
+        yield trends.markdown(judged, night.drifts)
         yield ""
         yield "</details>"
 

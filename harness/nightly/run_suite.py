@@ -24,7 +24,7 @@ from harness.report.findings.changed_then import with_changes
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, Series, drifts, of_entries, same_course, series
+from harness.verdicts.history import Drift, Series, drifts, from_day, of_entries, same_course, series
 from harness.verdicts.history_lines import entries, not_kept
 from harness.verdicts.missing import Missing
 
@@ -59,6 +59,11 @@ class Night:
     courses: tuple[Series, ...] = ()  # over all nights, of each figure that was measured tonight
     new: int = 0  # of the drifts, those that the nights before did not show
     unkept: str = ""  # why nothing of this night came into the history
+
+    @property
+    def judged(self) -> list[Series]:
+        """The courses without the nights whose levels are accepted."""
+        return from_day(self.courses, self.suite.gate.since)
 
     @property
     def unfinished(self) -> bool:
@@ -123,9 +128,9 @@ def spend(
     history = _history(history_path(out))
     # Where a clock was ahead on an earlier night, that night is the last.
     courses = tuple(course for course in series(history) if course.has_any(tonight))
-    judged = (suite.gate.floor_percent / 100, suite.gate.since)
-    found = tuple(with_changes(drifts(courses, *judged), out))
-    before = (of_entries(drift.series, lambda entry: entry.run not in tonight) for drift in found)
+    floor = suite.gate.floor_percent / 100
+    found = tuple(with_changes(drifts(from_day(courses, suite.gate.since), floor), out))
+    before = of_entries((drift.series for drift in found), lambda entry: entry.run not in tonight)
     named = [entry.backends[0] for entry in suite.run if entry.files]
     earlier = [entry for entry in history if entry.run not in tonight]
     gone = tuple(
@@ -144,7 +149,7 @@ def spend(
         missing=gone,
         courses=courses,
         unkept=unkept,
-        new=sum(not drifts([course], *judged) for course in before),
+        new=len(found) - len(drifts(before, floor)),
     )
 
 

@@ -33,6 +33,7 @@ class Entry:
 
     scenario: str = ""
     backends: tuple[str, ...] = ()
+    variant: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     model: str | None = None
     launch: str | None = None
@@ -65,8 +66,20 @@ class Entry:
     def work(self) -> "Entry":
         """What is asked of any backend at any load, by the settings of the scenario."""
         return replace(
-            self, backends=(), concurrency=(), rate=(), repeats=None, sample_hz=None, engine_set=()
+            self,
+            backends=(),
+            variant=(),
+            concurrency=(),
+            rate=(),
+            repeats=None,
+            sample_hz=None,
+            engine_set=(),
         )
+
+    def variants(self, backend: str) -> dict[str, str]:
+        """What `variant` says of those that an item of `backends` names."""
+        declared = (item.partition("=") for item in self.variant)
+        return {name: words for name, _, words in declared if name in backend.split("=http")[0].split("@")}
 
     @property
     def title(self) -> str:
@@ -85,7 +98,7 @@ class Entry:
                 continue
             if value is True:
                 yield flag
-            elif field.name in ("set", "engine_set"):
+            elif field.name in ("set", "engine_set", "variant"):
                 for item in value:
                     yield from (flag, item)
             elif isinstance(value, tuple):
@@ -140,14 +153,22 @@ def check_day(text: str, where: str) -> None:
 
 
 def _check_apart(before: Entry, entry: Entry, where: str) -> None:
-    """Raises SpecError if engine values alone set two runs apart: the history takes those for a change."""
+    """Raises SpecError if engine settings alone set two runs apart: the history takes those for a change."""
     shared = [backend for backend in entry.backends if backend in before.backends]
     same_load = entry.loads == before.loads or bool(entry.loads & before.loads)
-    if shared and same_load and entry.work == before.work and entry.engine_set != before.engine_set:
+    if not same_load or entry.work != before.work:
+        return
+    if shared and entry.engine_set != before.engine_set:
         raise SpecError(
             f"'{shared[0]}' has other engine values at the same load in an earlier [[run]]",
             where=where,
             hint="the history would mix both: give a variant of the backend these values",
+        )
+    if unlike := [backend for backend in shared if entry.variants(backend) != before.variants(backend)]:
+        raise SpecError(
+            f"'{unlike[0]}' is another variant at the same load in an earlier [[run]]",
+            where=f"{where}.variant",
+            hint="the history would mix both: give each a name of its own",
         )
 
 

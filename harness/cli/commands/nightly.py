@@ -130,8 +130,9 @@ def _behind(suite: "Suite") -> "Iterator[str]":
     for entry in suite.run:
         if entry.files:
             continue
+        given = [] if entry.launch == "simulate" else entry.backends
         try:
-            refs = parse_backend_list(",".join(entry.backends)) if entry.launch != "simulate" else []
+            refs = [ref for name in given for ref in parse_backend_list(name, own=entry.variants(name))]
         except SpecError:  # its run has failed, and the page says so
             continue
         pins = [ref.definition for ref in refs if not ref.version and not ref.url]

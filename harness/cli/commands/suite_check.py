@@ -46,12 +46,18 @@ def _located(error: BenchError, entry: Entry, where: str) -> BenchError:
 def _key(error: BenchError, entry: Entry) -> str:
     """The key whose flag the error names, or whose value it quotes; "" if it does neither."""
     text = f"{error.where or ''} {error.what}"
-    if (error.where or "").endswith(", as given"):
+    if (error.where or "").endswith(", as given") or _is_set(error.where or "", entry):
         return "set"
     named = (flag["name"].replace("-", "_") for flag in _FLAG.finditer(text))
     if key := next((name for name in named if name in _KEYS), ""):
         return key
     return next((key for key in sorted(_KEYS) if _is_quoted(getattr(entry, key), text)), "")
+
+
+def _is_set(where: str, entry: Entry) -> bool:
+    """Whether `set` gives the scenario what the error is about: its key, a part of it, or its value."""
+    pairs = (item.partition("=") for item in entry.set)
+    return any(f"{where}.".startswith(f"{key}.") or where == value for key, _, value in pairs)
 
 
 def _is_quoted(value: object, text: str) -> bool:

@@ -15,7 +15,7 @@ from harness.cli.main import main
 from harness.errors import SpecError, StorageError
 from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, drawn, load_suite, page
-from harness.nightly.missing import missing
+from harness.nightly.missing import _labels, missing
 from harness.nightly.page import verdict
 from harness.nightly.run_suite import _expected_s, _step, spend
 from harness.nightly.suite import About, Entry, Gate, Suite
@@ -147,6 +147,41 @@ def test_engine_values_alone_set_no_two_runs_apart(tmp_path, changes, refused):
     path = written(tmp_path, f"{WHOLE}[[run]]{table}")
     if refused:
         with pytest.raises(SpecError, match=r"run\[1\]: 'vllm' has other engine values at the same load"):
+            load_suite(path)
+    else:
+        assert len(load_suite(path).run) == 2
+
+
+VARIANTS = """
+[[run]]
+scenario = "fixed-length"
+backends = ["vllm", "vllm==0.26.0@big"]
+variant = ["big=--max-num-batched-tokens 8192 --a b=c"]
+"""
+
+
+def test_a_run_declares_variants(tmp_path):
+    (entry,) = load_suite(written(tmp_path, WHOLE.partition("[[run]]")[0] + VARIANTS)).run
+    flags = entry.flags()
+    assert flags[flags.index("--variant") + 1] == "big=--max-num-batched-tokens 8192 --a b=c"
+    assert entry.variants("vllm") == {}
+    assert entry.variants("vllm==0.26.0@big") == {"big": "--max-num-batched-tokens 8192 --a b=c"}
+    assert list(_labels(entry)) == ["vllm", "vllm==0.26.0@big"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"),
+    [
+        ("8192", "4096", True),
+        ('"vllm", "vllm==0.26.0@big"', '"vllm", "vllm==0.26.0@more"', False),  # vllm is shared
+        ("fixed-length", "shared-prefix", False),
+    ],
+)
+def test_a_variant_is_the_same_in_all_runs_of_a_load(tmp_path, old, new, refused):
+    other = VARIANTS.replace(old, new).replace("big=", "more=" if "@more" in new else "big=")
+    path = written(tmp_path, WHOLE.partition("[[run]]")[0] + VARIANTS + other)
+    if refused:
+        with pytest.raises(SpecError, match=r"run\[1\]\.variant: 'vllm==0\.26\.0@big' is another variant"):
             load_suite(path)
     else:
         assert len(load_suite(path).run) == 2

@@ -171,6 +171,35 @@ def test_what_is_wrong_with_a_run_is_known_before_the_first_begins(night, tmp_pa
     assert capsys.readouterr().err.startswith(f"error: {night.wrong[0]}\nerror: {night.wrong[1]}\n")
 
 
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ('set = ["request.fields.temperature=1"]', "set"),
+        ('set = ["request.fields={temperature = 1}"]', "set"),
+        ('set = ["prompts.file=none.jsonl"]', "set"),
+        ('variant = ["big=max_sequence=4"]', "variant"),
+        ('variant = ["big"]', "variant"),
+    ],
+)
+def test_what_a_setting_is_wrong_about_is_found_at_its_key(night, tmp_path, keys, key):
+    run = f'[[run]]\nscenario = "{"prompt-file" if "prompts" in keys else "fixed-length"}"\n{keys}\n'
+    backends = f'backends = ["vllm{"@big" if key == "variant" else ""}"]\n'
+    (tmp_path / "mine.toml").write_text(SUITE.partition("[[run]]")[0] + run + backends)
+    main(["nightly", "mine.toml"])
+    assert night.wrong[0].startswith(f"mine.toml:run[0].{key}: ")
+
+
+def test_a_pin_is_looked_up_where_a_variant_of_the_suite_is_measured(night, tmp_path):
+    about = SUITE.partition("[[run]]")[0]
+    run = '[[run]]\nscenario = "fixed-length"\nbackends = ["{0}@mine"]\nvariant = ["mine={1}"]\n'
+    (tmp_path / "mine.toml").write_text(about + run.format("vllm", "--enforce-eager"))
+    main(["nightly", "mine.toml"])
+    assert night.pins == ["vllm"]
+    (tmp_path / "mine.toml").write_text(about + run.format("vllm", "/mine/vllm serve"))
+    main(["nightly", "mine.toml"])
+    assert night.pins == ["vllm"]  # a program of one's own has none
+
+
 def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, capsys):
     assert main(["nightly", "mine.toml", "--dry-run"]) == ExitCode.USAGE
     said = capsys.readouterr()
