@@ -121,12 +121,16 @@ def _histograms(increases: Mapping[str, HistogramIncrease]) -> dict[str, dict[st
 
 
 def _quantile(buckets: Sequence[tuple[float | None, float | None]], share: float) -> float | None:
-    """None beyond the last finite bound."""
+    """None beyond the last finite bound, and in the first bucket: vLLM's of its queue ends at 300 ms, which
+    says nothing of waits of a few microseconds.
+    """
     below, wanted = (0.0, 0.0), share * (buckets[-1][1] or 0.0) if buckets else 0.0
     for bound, count in buckets:
         if bound is None or count is None:
             return None
         if count >= wanted and count > below[1]:
+            if not below[0]:
+                return None
             part = (wanted - below[1]) / (count - below[1])
             return 1e3 * (below[0] + part * (bound - below[0]))
         below = (bound, count)

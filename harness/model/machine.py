@@ -154,7 +154,10 @@ class Server(Record, frozen=True, kw_only=True):
     ] = UNSET
     histograms: Annotated[
         dict[str, dict[str, float | None]] | UnsetType,
-        doc("Latencies by the engine's own histograms, ms: count, mean, p50, p90, p99."),
+        doc(
+            "Latencies by the engine's own histograms, ms: count, mean, p50, p90, p99; null: in the first or "
+            "the last bucket."
+        ),
     ] = UNSET
 
 

@@ -415,8 +415,10 @@ def test_a_histogram_of_the_engine_is_read_between_its_buckets():
     )
     approx = {"p50": pytest.approx(200), "p90": pytest.approx(360), "p99": pytest.approx(396)}
     assert made["ttft_ms"] == {"count": 20.0, "mean": 200.0, **approx}
-    first = shapes({"ttft": {"buckets": [[0.1, 20.0], [None, 20.0]], "sum": 1.0, "count": 20.0}})
-    assert first["ttft_ms"]["p50"] == pytest.approx(50), "the first bucket begins at 0"
+    within_first = {"buckets": [[0.3, 15.0], [0.5, 20.0], [None, 20.0]], "sum": 1.0, "count": 20.0}
+    first = shapes({"queue": within_first})
+    assert first["queue_ms"]["p50"] is None, "9 us, or 290 ms"
+    assert first["queue_ms"]["p90"] == pytest.approx(420)
     beyond = shapes({"e2e": {"buckets": [[0.1, 1.0], [None, 20.0]], "sum": 4.0, "count": 20.0}})
     assert beyond["e2e_ms"]["p90"] is None
 
