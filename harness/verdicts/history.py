@@ -203,18 +203,23 @@ def _asked(entry: HistoryEntry, metric: str) -> dict[str, str]:
     }
 
 
-def drifts(courses: Iterable[Series], floor: float = SESSION_FLOOR, since: str = "") -> list[Drift]:
+def drifts(courses: Iterable[Series], floor: float = SESSION_FLOOR) -> list[Drift]:
     """Returns courses whose present level is worse than their best by more than `floor`.
 
-    A level has three runs or more, so one bad night is not a level. Many small steps add up. `since`: day
-    from which runs are judged; the levels before it are accepted.
+    A level has three runs or more, so one bad night is not a level. Many small steps add up.
     """
-    judged = (of_entries(course, lambda entry: entry.created_utc[:10] >= since) for course in courses)
-    return [drift for course in judged if course.entries and (drift := _drift(course, floor)) is not None]
+    return [drift for course in courses if (drift := _drift(course, floor)) is not None]
 
 
-def of_entries(course: Series, wanted: Callable[[HistoryEntry], bool]) -> Series:
-    return replace(course, entries=tuple(filter(wanted, course.entries)))
+def of_entries(courses: Iterable[Series], wanted: Callable[[HistoryEntry], bool]) -> list[Series]:
+    """The courses with the wanted runs alone; a course without any is left out."""
+    kept = (replace(course, entries=tuple(filter(wanted, course.entries))) for course in courses)
+    return [course for course in kept if course.entries]
+
+
+def from_day(courses: Iterable[Series], day: str) -> list[Series]:
+    """The courses as they are judged where the levels before a day are accepted; "" accepts none."""
+    return of_entries(courses, lambda entry: entry.created_utc[:10] >= day)
 
 
 def stretches(series: Series) -> list[Stretch]:
@@ -304,6 +309,6 @@ def _drift(series: Series, floor: float) -> Drift | None:
         "step" if largest > 0.75 * math.log(ratio) else "creep",
         series.entries[last.start],
         series.entries[best.stop - 1],
-        exponential(apart(last, best, _rounded_to(series)).interval()),
+        exponential(apart(last, best, max(_rounded_to(series), _last_digit(series))).interval()),
         tuple(steps),
     )

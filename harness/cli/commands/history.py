@@ -24,7 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs_folder(parser, holds="runs and history")
     options.add_fail_on(parser, "a level became worse")
     parser.add_argument(
-        "--since", default="", metavar="DAY", help="judge levels from this day on: earlier ones are accepted"
+        "--since",
+        default="",
+        metavar="DAY",
+        help="look at runs from this day on: what became worse before it is accepted",
     )
     options.add_floor(parser, "smallest change that counts (default: 5)", 5.0)
     form = parser.add_mutually_exclusive_group()
@@ -39,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.report.findings.series_words import too_few_runs
     from harness.report.text import trends
     from harness.store.history import history_path, read_history
-    from harness.verdicts.history import drifts, series
+    from harness.verdicts.history import drifts, from_day, series
 
     if arguments.since:
         check_day(arguments.since, "--since")
@@ -50,8 +53,10 @@ def main(arguments: argparse.Namespace) -> int:
         adds = "`bench history RUN` adds one; --out names the folder of the runs"
         hint = "" if arguments.runs else adds
         raise SpecError("no run in the history", where=str(path), hint=hint)
-    courses, runs = series(history), {entry.run for entry in history}
-    regressions = with_changes(drifts(courses, arguments.floor / 100, arguments.since), arguments.out)
+    courses, runs = from_day(series(history), arguments.since), {entry.run for entry in history}
+    if arguments.since > max(entry.created_utc[:10] for entry in history):
+        raise SpecError("is later than every run in the history", where=f"--since {arguments.since}")
+    regressions = with_changes(drifts(courses, arguments.floor / 100), arguments.out)
     if arguments.json:
         print(json.dumps({"runs": len(runs), "drifts": [d.as_json() for d in regressions]}))
     elif arguments.markdown:

@@ -17,6 +17,7 @@ from harness.verdicts.history import (
     Stretch,
     changes,
     drifts,
+    from_day,
     same_course,
     series,
     stretches,
@@ -114,12 +115,12 @@ def test_a_scripted_server_has_a_series_of_its_own():
 def test_a_level_that_was_accepted_is_not_judged_and_what_is_worse_than_it_is():
     worse = history(noisy([100.0] * 6 + [110.0] * 6))
     assert [len(found.steps) for found in drifts(series(worse))] == [1]
-    assert drifts(series(worse), since="2026-11-07") == []
+    assert drifts(from_day(series(worse), "2026-11-07")) == []
     again = history(noisy([100.0] * 6 + [110.0] * 6 + [130.0] * 3))
-    (found,) = drifts(series(again), since="2026-11-07")
+    (found,) = drifts(from_day(series(again), "2026-11-07"))
     assert (found.since.run, found.best.run) == ("run-12", "run-11")
     assert found.ratio == pytest.approx(130 / 110, abs=0.02)
-    assert drifts(series(again), since="2027-01-01") == []
+    assert from_day(series(again), "2027-01-01") == []
 
 
 def printed(values, digit):
@@ -141,6 +142,13 @@ def printed(values, digit):
 )
 def test_the_last_digit_of_a_file_is_no_step(values, digit, found):
     assert len(drifts(series(printed(values, digit)))) == found
+
+
+def test_equal_printed_figures_are_not_known_beyond_their_last_digit():
+    (of_files,) = drifts(series(printed([12] * 6 + [14] * 6, 1.0)))
+    (of_records,) = drifts(series(printed([12] * 6 + [14] * 6, None)))
+    assert of_files.span == pytest.approx((0.131, 0.204), abs=0.001)
+    assert of_records.span == pytest.approx((0.167, 0.167), abs=0.001)
 
 
 def test_files_of_figures_alone_keep_their_last_digit():

@@ -75,10 +75,19 @@ def test_a_worse_level_is_named_with_its_size_and_its_first_run(results, capsys,
         (["--fail-on", "slower", "--since", "2026-11-11"], ExitCode.OK),
         (["--fail-on", "slower", "--since", "2026-11-05"], ExitCode.LIMIT_FAILED),
         (["--since", "yesterday"], ExitCode.USAGE),
+        (["--since", "2027-01-01"], ExitCode.USAGE),
     ],
 )
 def test_the_gate_fails_on_what_is_worse_by_more_than_the_floor(results, words, code):
     assert history(results, *words) == code
+
+
+def test_what_is_judged_since_a_day_is_counted_from_that_day(results, capsys):
+    """The figure became worse on 11 November; of the four runs since then nothing can be said."""
+    history(results, "--since", "2026-11-11")
+    text = " ".join(capsys.readouterr().out.split())
+    assert " (4 runs)" in text
+    assert "Nothing can be judged: the longest series has 4 runs, and two levels need 6." in text
 
 
 def test_the_document_has_shares_and_the_page_a_table(results, capsys):
