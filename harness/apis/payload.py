@@ -1,9 +1,8 @@
 """A JSON document of an answer in terms that are the same for every API, and readers of its values."""
 
 import json
-import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,8 +15,6 @@ _OF_ERRORS = frozenset(("message", "detail", "errors"))
 _OF_EVENTS = frozenset(("choices", "type", "object"))
 # Kimi, DeepSeek and Mistral count what came from the cache next to the other counts.
 _CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "num_cached_tokens")
-# A key of JSON: inside a string its quotes would be escaped. A gateway's own event may leave it empty.
-_MODEL = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)++")')
 
 
 class Payload(NamedTuple):
@@ -38,6 +35,7 @@ class Payload(NamedTuple):
     answer_id: str = ""  # by which a later request may name this answer
     reasoning: str = ""  # ahead of the content in `text`, where one event holds both
     repeats: bool = False  # the whole answer once more: news only where nothing of it came before
+    model: str = ""
 
 
 class CallPart(NamedTuple):
@@ -72,7 +70,8 @@ def read_json(data: bytes, read: Reader, *, is_error: bool = False, bare_list: s
     named = is_error or document.get("error") or "error" in (document.get("object"), document.get("type"))
     if named or _is_bare_error(document):
         return error_payload(error_message(document))
-    return read(document)
+    payload, model = read(document), _model(document)
+    return payload._replace(model=model) if model else payload
 
 
 def _is_bare_error(document: Document) -> bool:
@@ -112,35 +111,12 @@ def error_message(document: Any, levels: int = 8) -> str:
     return ""
 
 
-def named_models(body: bytes, events: Callable[[], Iterable[bytes]]) -> tuple[str, ...]:
-    """Names that a stream or document gives its model, in every API, in their order.
-
-    `events`: the documents of `body`, read only where its bytes give several names: one may be an argument of
-    a call.
-    """
-    if (found := _MODEL.search(body)) is None:
-        return ()
-    if _MODEL.search(body.replace(found[0], b"")) is None:
-        return tuple(filter(None, [_name(found[1])]))
-    return tuple(dict.fromkeys(name for data in events() for name in _names(data)))
-
-
-def _name(quoted: bytes) -> str:
-    try:
-        return string(json.loads(quoted))
-    except ValueError:
-        return ""
-
-
-def _names(data: bytes) -> Iterator[str]:
-    """Yields the names in an event itself, and in what `messages` and `responses` put into one."""
-    try:
-        document = mapping(_parse(data))
-    except (ValueError, RecursionError):
-        return
-    for holder in (document, mapping(document.get("message")), mapping(document.get("response"))):
-        if name := string(holder.get("model")):
-            yield name
+def _model(document: Document) -> str:
+    """The name of the model, in the event itself or in what `messages` and `responses` put into one."""
+    name = document.get("model")
+    for key in ("message", "response"):
+        name = name or mapping(document.get(key)).get("model")
+    return string(name)
 
 
 def with_content(empty: Payload, text: list[str], reasoning: list[str], calls: list[CallPart]) -> Payload:

@@ -3,18 +3,17 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.apis import CHAT, Api
-from harness.apis.payload import error_message, named_models
+from harness.apis.payload import error_message
 from harness.load.bounds import EVENT_BYTES
 from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
-from harness.load.sse import Parsed, event_data, parse_answer
+from harness.load.sse import Parsed, parse_answer
 from harness.load.stamps import bounded
 from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
@@ -107,7 +106,7 @@ class Finalizer:
             clamped=received.clamped,
             items=self._items(parsed),
             answer_id=parsed.answer_id,
-            models=self._models(received) if outcome is Outcome.OK else (),
+            models=self._models(parsed) if outcome is Outcome.OK else (),
         )
 
     def _received(self, exchange: Exchange) -> _Received:
@@ -229,9 +228,9 @@ class Finalizer:
             return not self.promised.finish_reason
         return answer.framed() and not (self.promised.done or self.promised.finish_reason)
 
-    def _models(self, received: _Received) -> tuple[str, ...]:
-        names = named_models(received.body, partial(event_data, received.body, received.parsed))
-        return tuple(dict.fromkeys(self._clean(name, _MODEL_CHARS) for name in names))
+    def _models(self, parsed: Parsed) -> tuple[str, ...]:
+        names = (self._clean(name, _MODEL_CHARS) for name in parsed.models)
+        return tuple(filter(None, dict.fromkeys(names)))
 
     def _clean(self, text: str, most_chars: int = ERROR_CHARS) -> str:
         """One inert line without the job's credentials, which servers like to repeat."""

@@ -101,7 +101,7 @@ def find_form(block: bytes, blank: bytes, payload: Payload, api: Api, read_block
     `blank`: the empty line that follows the event.
     """
     text = payload.text.encode("utf-8", "surrogatepass")
-    if payload != Payload(payload.kind, payload.text) or payload.kind not in GENERATED:
+    if payload != Payload(payload.kind, payload.text, model=payload.model) or payload.kind not in GENERATED:
         return None
     if not blank.endswith(b"\n"):  # a \r may be half of a line end
         return None

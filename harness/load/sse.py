@@ -48,6 +48,7 @@ class Parsed:
     calls: dict[int, list[str]] = field(default_factory=dict)  # place → id, name, arguments
     values: tuple["array[float]", ...] = ()  # vectors, or one list of scores
     answer_id: str = ""
+    models: dict[str, None] = field(default_factory=dict)  # that its events name, in their order
     _by_id: dict[str, list[str]] = field(default_factory=dict)  # the calls that have one
     _moved: dict[int, int] = field(default_factory=dict)  # places of calls, where several had the same
     _early: set[int] = field(default_factory=set)  # places of calls whose arguments parts may bring again
@@ -73,6 +74,8 @@ class Parsed:
         self.done = self.done or payload.ends
         self.values = payload.values or self.values
         self.answer_id = payload.answer_id or self.answer_id
+        if payload.model:
+            self.models[payload.model] = None
         if payload.prompt_tokens > 0:  # no prompt has 0 tokens: such a count is none
             self.prompt_tokens = payload.prompt_tokens
         if payload.cached_tokens != UNKNOWN:

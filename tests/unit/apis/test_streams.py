@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.apis import APIS, CHAT, COMPLETIONS, MESSAGES, RESPONSES, Api
-from harness.apis.payload import named_models
 from harness.load.job import Promised
-from harness.load.sse import Parsed, event_data, parse_answer, parse_document, parse_events
+from harness.load.sse import Parsed, parse_answer, parse_document, parse_events
 from harness.mockserver.wire import chunk
 from harness.records.layout import UNKNOWN, EventKind, Outcome
 from tests.factories.answers import CHUNKED, chunked, field, head, play
@@ -439,6 +438,8 @@ def test_nothing_that_a_server_writes_breaks_the_reading(
         (b'data: {"model":"llama","choices":[]}\n\ndata: {"model":"llama"}\n\ndata: [DONE]\n\n', ("llama",)),
         (b'data: {"id":"1","model":"llama","choices":[]}\n\ndata: {"model":"qwen"}\n\n', ("llama", "qwen")),
         (b'data: {"model":"llama"}\n\ndata: {"model": "llama"}\n\n', ("llama",)),
+        (b"".join(b'data: {"model":"%s","choices":[{"text":"hi"}]}\n\n' % name for name in b"a a b".split()),
+         ("a", "b")),
         (b'data: {"model": ""}\n\ndata: {"model": "gpt-4o"}\n\n', ("gpt-4o",)),
         (b'event: message_start\ndata: {"type":"message_start","message":{"model":"haiku"}}\n\n', ("haiku",)),
         (b'data: {"type":"message_start","message":{"model":"haiku"}}\n\ndata: {"type":"content_block_start",'
@@ -454,4 +455,4 @@ def test_nothing_that_a_server_writes_breaks_the_reading(
 )  # fmt: skip
 def test_the_models_that_an_answer_names(body: bytes, names: tuple[str, ...]) -> None:
     parsed = parse_answer(body, b"application/json" if body[:1] == b"{" else b"text/event-stream", ended=True)
-    assert named_models(body, lambda: event_data(body, parsed)) == names
+    assert tuple(parsed.models) == names
