@@ -235,7 +235,7 @@ def _answered_models(
     every_seq = np.ascontiguousarray(rows["seq"])  # a server may name a model for each answer
     for answered, seqs in result.models.items():
         ours = rows[np.searchsorted(every_seq, seqs)]
-        ours = ours[ours["phase"] != Phase.WARMUP]
+        ours = ours[ours["phase"] == Phase.MEASURE]
         requested = [served_name or ""] * len(ours)
         if prepared.scenario.lora.adapters:
             requested = [workload.requested.kinds[seq] for seq in ours["seq"].tolist()]

@@ -1,8 +1,13 @@
 """What a cell keeps of the engine that it was measured on."""
 
 import hashlib
+from types import SimpleNamespace
 
-from harness.run.measure.measure_cell import _found
+import numpy as np
+
+from harness.records.layout import Phase
+from harness.run.measure.measure_cell import _answered_models, _found
+from tests.factories.recorded import records
 
 
 def test_an_upgrade_of_one_package_is_another_environment():
@@ -23,3 +28,15 @@ def test_an_upgrade_of_one_package_is_another_environment():
 def test_an_environment_made_again_with_another_pip_is_the_same():
     first, again = (_found({"packages": {"torch": "2.9", "pip": pip}}).packages_sha256 for pip in ("6", "7"))
     assert first == again == hashlib.sha256(b"torch==2.9\n").hexdigest()
+
+
+def test_models_are_those_of_measured_answers_alone():
+    """Next to these, answers to users who hang up looked like several names in one answer."""
+    phases = [Phase.WARMUP, Phase.MEASURE, Phase.IMPATIENT, Phase.MEASURE]
+    load = SimpleNamespace(
+        records=records(*({"sent": 1000 * n, "phase": phase} for n, phase in enumerate(phases))),
+        models={"a": np.array([0, 2, 3]), "b": np.array([1])},
+    )
+    prepared = SimpleNamespace(scenario=SimpleNamespace(lora=SimpleNamespace(adapters=())))
+    found = _answered_models(load, prepared, None, "m")
+    assert [(model.answered, model.requests) for model in found] == [("b", 1), ("a", 1)]
