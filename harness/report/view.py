@@ -179,7 +179,7 @@ def repeats_words(summary: Summary) -> str:
 
 def asked_words(summary: Summary) -> str:
     """`prompts of 81 tokens on average, answers of 62 to 63 tokens`: the means of the cells, as the servers
-    count them; *on average* where the requests of a load differ.
+    count them; *on average* where the requests of a load differ, or answers may end before their limit.
 
     Prompts are those of all turns. What no server counts is left out.
     """
@@ -187,19 +187,24 @@ def asked_words(summary: Summary) -> str:
     cards = (summary.workload_card or {}).values()
     prompts = [quotient(cell.input_tokens_per_s, cell.requests_per_s) for cell in cells]
     answers = [cell.conditions.output_tokens_mean for cell in cells]
+    short = any(mean and mean * _ABOUT_EQUAL < card.output_tokens.min for mean in answers for card in cards)
     parts = (
-        _lengths("prompts", prompts, [card.input_tokens for card in cards]),
-        _lengths("answers", answers, [card.output_tokens for card in cards]),
+        _lengths("prompts", prompts, _differ(card.input_tokens for card in cards)),
+        _lengths("answers", answers, short or _differ(card.output_tokens for card in cards)),
     )
     return ", ".join(filter(None, parts))
 
 
-def _lengths(what: str, means: Sequence[float | None], asked: Sequence[Lengths]) -> str:
+def _differ(asked: Iterable[Lengths]) -> bool:
+    return any(length.min < length.max for length in asked)
+
+
+def _lengths(what: str, means: Sequence[float | None], differ: bool) -> str:
     counts = sorted(round(mean) for mean in means if mean)
     if not counts:
         return ""
     ends = (counts[0], counts[-1]) if counts[-1] > _ABOUT_EQUAL * counts[0] else (counts[len(counts) // 2],)
-    average = " on average" if any(length.min < length.max for length in asked) else ""
+    average = " on average" if differ else ""
     return f"{what} of {' to '.join(f'{count:,}' for count in ends)} tokens{average}"
 
 

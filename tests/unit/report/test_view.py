@@ -126,6 +126,10 @@ def test_the_head_says_what_was_asked():
         asked_words(summary(*turns, workload_card=card(544, 544)))
         == "prompts of 595 tokens, answers of 32 tokens"
     )
+    early = (asked("a", 595.2, 32.0), asked("mlx-lm", 595.2, 27.4))  # of 32 each
+    assert asked_words(summary(*early, workload_card=card(544, 544))).endswith(
+        "answers of 27 to 32 tokens on average"
+    )
 
 
 @pytest.mark.parametrize(
