@@ -213,7 +213,7 @@ class Rows:
 
     @property
     def answered(self) -> NDArray[np.void]:
-        """Those of `measured` that ended well."""
+        """The requests of `measured` that ended well."""
         answered: NDArray[np.void] = self.measured[self.measured["outcome"] == Outcome.OK]
         return answered
 

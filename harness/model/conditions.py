@@ -110,7 +110,7 @@ class Conditions(Record, frozen=True, kw_only=True):
         doc("JSON fields that every request has, in the engine's terms; null: not kept."),
     ] = None
     own_fields: Annotated[
-        dict[str, Any] | UnsetType, doc("Those of `sent_fields` that the scenario adds; missing: none.")
+        dict[str, Any] | UnsetType, doc("Fields among `sent_fields` that the scenario adds; missing: none.")
     ] = UNSET
     unsupported: Annotated[
         dict[str, str],

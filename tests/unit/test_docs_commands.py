@@ -108,6 +108,9 @@ def folder(tmp_path_factory):
     shutil.copytree(ROOT / "results" / "published" / EARLIER, folder / "results" / EARLIER)
     prompts = (f'{{"prompt": "Why is the sky {colour}?"}}\n' for colour in ("blue", "red", "grey", "black"))
     (folder / "mine.jsonl").write_text("".join(prompts))
+    asked = [(kind, index) for kind in ("math", "code") for index in range(20)]
+    turns = (f'{{"category": "{kind}", "turns": ["What is {kind} {index}?"]}}\n' for kind, index in asked)
+    (folder / "question.jsonl").write_text("".join(turns))
     for name in ("FOLDER", "speech", "bge-small-en"):
         (folder / name).mkdir()
     (folder / "FOLDER" / "one.json").write_text('{"type": "object"}')

@@ -61,8 +61,8 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         if METRICS[name].columns and all(column.path != path for column in found):
             metric = replace(METRICS[name], columns=(Wanted(statistic=statistic),))
             lower = {f"{name}.{below}" for below in PERCENTILES[: PERCENTILES.index(statistic)]}
-            place = max((index for index, column in enumerate(found, 1) if column.path in lower), default=0)
-            found[place:place] = _columns(metric)
+            after = max((index for index, column in enumerate(found, 1) if column.path in lower), default=0)
+            found[after:after] = _columns(metric)
     return found
 
 

@@ -131,8 +131,8 @@ def _load_in_doubt(group: Group, rankings: Iterable[Order]) -> Html:
 
 
 def _chart(source: Source) -> Iterator[Html]:
-    """Of a capacity search the limited latency against the load. Else throughput against the latency that
-    decides; with a single point, that latency against the load."""
+    """The limited latency against the load for a capacity search; else throughput against the latency that
+    decides, and with a single point that latency against the load."""
     summary = source.summary
     usual = [measure(summary.verdict_rules.primary).name, "TTFT p50"]
     wanted = [("trade-off", usual), ("load", usual)]
