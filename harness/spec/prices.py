@@ -13,6 +13,7 @@ from harness.spec.strict import build
 from harness.untrusted import LIMIT
 
 ANY_GPU = "*"  # in gpu_per_hour: whatever its name
+_BY_NAME = ("gpu_per_hour", "backend_per_hour")  # tables of prices
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?")
 
 
@@ -64,28 +65,23 @@ def check_priced(prices: Prices | None, labels: Collection[str]) -> None:
 
 def load_prices(path: Path) -> Prices:
     prices = build(Prices, files.read_toml(path), str(path))
-    if misplaced := [field.name for field in fields(Prices) if field.name in prices.gpu_per_hour]:
-        raise SpecError(
-            "is a key of the file, not the name of a GPU",
-            where=f"{path}:gpu_per_hour.{misplaced[0]}",
-            hint="write it above [gpu_per_hour]",
-        )
-    amounts = {
-        "machine_per_hour": prices.machine_per_hour,
-        **{f"gpu_per_hour.{name}": amount for name, amount in prices.gpu_per_hour.items()},
-        **{f"backend_per_hour.{name}": amount for name, amount in prices.backend_per_hour.items()},
-    }
+    for table in _BY_NAME:
+        if misplaced := [field.name for field in fields(Prices) if field.name in getattr(prices, table)]:
+            raise SpecError(
+                "is a key of the file, not a name that has a price",
+                where=f"{path}:{table}.{misplaced[0]}",
+                hint=f"write it above [{table}]",
+            )
+    amounts = {"machine_per_hour": prices.machine_per_hour}
+    for table in _BY_NAME:
+        amounts |= {f"{table}.{name}": amount for name, amount in getattr(prices, table).items()}
     for key, amount in amounts.items():
         if amount is not None:
             positive(amount, f"{path}:{key}")
-    ways = {
-        "machine_per_hour": prices.machine_per_hour is not None,
-        "gpu_per_hour": bool(prices.gpu_per_hour),
-        "backend_per_hour": bool(prices.backend_per_hour),
-    }
-    given = [key for key, is_given in ways.items() if is_given]
+    ways = ("machine_per_hour", *_BY_NAME)
+    given = [key for key in ways if getattr(prices, key)]
     if not given:
-        raise SpecError("has neither machine_per_hour nor gpu_per_hour", where=str(path))
+        raise SpecError(f"has none of {', '.join(ways)}", where=str(path))
     if len(given) > 1:
         raise SpecError(f"has both {given[0]} and {given[1]}", where=str(path), hint="leave one out")
     return prices

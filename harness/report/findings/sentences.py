@@ -348,7 +348,7 @@ def _constraint(row: Row) -> str:
     first, later = (row.median(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
     parts = [] if ratio is None else [f"{number(ratio)}× the further token of a free answer"]
     if first is not None:
-        then = "" if later is None else f", {number(later)} ms later"
+        then = "" if later is None else f", {number(later)} ms at a later one"
         parts.append(f"first token {number(first)} ms at first use of a schema{then}")
     return f"{row.label} {', '.join(parts)}" if parts else ""
 

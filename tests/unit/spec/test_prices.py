@@ -38,7 +38,7 @@ def test_a_file_names_its_source_and_its_gpus(tmp_path):
     ("text", "words"),
     [
         ('currency = "USD"\n', "'source' is missing"),
-        ('currency = "USD"\nsource = "x"\n', "neither machine_per_hour nor gpu_per_hour"),
+        ('currency = "USD"\nsource = "x"\n', "has none of machine_per_hour, gpu_per_hour, backend_per_hour"),
         (
             'currency = "USD"\nsource = "x"\nmachine_per_hour = 30.4\n[gpu_per_hour]\nA = 1\n',
             "both machine_per_hour and gpu_per_hour",
@@ -50,7 +50,11 @@ def test_a_file_names_its_source_and_its_gpus(tmp_path):
         ("currency = USD", "not valid TOML"),
         (
             'currency = "USD"\nsource = "x"\n[gpu_per_hour]\nA = 1\nmachine_per_hour = 30.4\n',
-            "gpu_per_hour.machine_per_hour: is a key of the file, not the name of a GPU",
+            "gpu_per_hour.machine_per_hour: is a key of the file, not a name that has a price",
+        ),
+        (
+            'currency = "USD"\nsource = "x"\n[backend_per_hour]\nvllm = 1\nmachine_per_hour = 30.4\n',
+            "backend_per_hour.machine_per_hour: is a key of the file",
         ),
     ],
 )

@@ -607,9 +607,9 @@ FIRST_USE = "first token 120 ms at first use of a schema"
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({}, f"{SLOWER}, {FIRST_USE}, 30.0 ms later"),
+        ({}, f"{SLOWER}, {FIRST_USE}, 30.0 ms at a later one"),
         ({"later_ttft_ms": None}, f"{SLOWER}, {FIRST_USE}"),
-        ({"tpot_ratio": None}, f"{FIRST_USE}, 30.0 ms later"),
+        ({"tpot_ratio": None}, f"{FIRST_USE}, 30.0 ms at a later one"),
     ],
 )
 def test_what_a_constraint_costs_is_on_the_first_screen(change, words):
