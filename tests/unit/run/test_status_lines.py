@@ -13,6 +13,19 @@ def test_a_finished_cell_has_the_digits_of_the_table():
     assert cell_line("a", cell(output_tokens_per_s=None)).endswith(" ms, n/a, VALID")
 
 
+def test_a_finished_cell_that_is_invalid_says_why():
+    reason = {
+        "code": "failed-requests", "verdict": "INVALID", "measured": "40 of 40:\nconnect \x1b[2Jfailed",
+        "limit": "1%", "hint": "",
+    }  # fmt: skip
+    validity = {"verdict": "INVALID", "reasons": [reason]}
+    outcomes = {"planned": 40, "sent": 40, "failed": 40, "outcomes": {"connect_failed": 40}}
+    found = cell_line("a", cell(validity=validity, requests={**outcomes, "ok": 0}))
+    assert found == "a: 0/40 ok, INVALID: failed-requests, 40 of 40: connect \ufffd[2Jfailed"
+    some = cell_line("a", cell(validity=validity, requests={**outcomes, "ok": 1}))
+    assert " tok/s, INVALID: failed-requests, 40 of 40" in some
+
+
 def test_a_cache_that_was_not_reset_is_named_with_the_repeat_that_the_screen_counts():
     found = []
     run = SimpleNamespace(
