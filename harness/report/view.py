@@ -179,7 +179,7 @@ def repeats_words(summary: Summary) -> str:
 
 def asked_words(summary: Summary) -> str:
     """`prompts of 81 tokens on average, answers of 62 to 63 tokens`: the means of the cells, as the servers
-    count them; *on average* where the requests of a load differ, or answers may end before their limit.
+    count them; *on average* unless the requests of a load are known to be alike and to end at their limit.
 
     Prompts are those of all turns. What no server counts is left out.
     """
@@ -189,14 +189,15 @@ def asked_words(summary: Summary) -> str:
     answers = [cell.conditions.output_tokens_mean for cell in cells]
     short = any(mean and mean * _ABOUT_EQUAL < card.output_tokens.min for mean in answers for card in cards)
     parts = (
-        _lengths("prompts", prompts, _differ(card.input_tokens for card in cards)),
-        _lengths("answers", answers, short or _differ(card.output_tokens for card in cards)),
+        _lengths("prompts", prompts, _differ([card.input_tokens for card in cards])),
+        _lengths("answers", answers, short or _differ([card.output_tokens for card in cards])),
     )
     return ", ".join(filter(None, parts))
 
 
-def _differ(asked: Iterable[Lengths]) -> bool:
-    return any(length.min < length.max for length in asked)
+def _differ(asked: Sequence[Lengths]) -> bool:
+    """Whether lengths may differ; of files of other tools nothing is known."""
+    return not asked or any(length.min < length.max for length in asked)
 
 
 def _lengths(what: str, means: Sequence[float | None], differ: bool) -> str:

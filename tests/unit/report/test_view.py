@@ -42,7 +42,7 @@ def test_loads_that_were_not_repeated_alike_have_a_range_of_repeats():
     least = {"kind": "concurrency", "value": 1}
     cells = [cell(name, repeat=repeat) for name in "ab" for repeat in (0, 1)]
     found = screen(summary(*cells, *(cell(name, load=least) for name in "ab")), 80, color=False)
-    assert found.startswith("shared-prefix: a and b, 1 to 2 repeats each; prompts of 544 tokens\n")
+    assert found.startswith("shared-prefix: a and b, 1 to 2 repeats each; prompts of 544 tokens on average\n")
     assert "No verdict: 1 to 2 repeats per backend; " in found
     assert "a and b, 2 repeats each" in screen(summary(*cells), 80, color=False)
 
@@ -107,12 +107,12 @@ def test_the_head_says_what_was_asked():
     invalid = {"verdict": "INVALID", "reasons": []}
     cells = [asked("a", 8123.4, 62.2), asked("b", 8123.4, 63.0), asked("b", 1.0, 1.0, validity=invalid)]
     found = summary(*cells)
-    words = "prompts of 8,123 tokens, answers of 62 to 63 tokens"
+    words = "prompts of 8,123 tokens on average, answers of 62 to 63 tokens on average"
     assert asked_words(found) == words
     assert words in " ".join(screen(found, 80, color=False).split())
     assert words in markdown(found)
     assert words in page(Source(found, None, {}, (), (), {}, {}, ()))
-    assert asked_words(summary(asked("vectors", 512.0, None))) == "prompts of 512 tokens"
+    assert asked_words(summary(asked("vectors", 512.0, None))) == "prompts of 512 tokens on average"
     assert asked_words(summary(asked("recordings", None, None))) == ""
 
     def card(least, most):

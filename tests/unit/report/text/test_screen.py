@@ -380,7 +380,7 @@ def test_a_percentile_that_the_scenario_limits_has_a_column_and_keeps_it_in_a_na
     limits = [{"metric": "ttft_ms", "share": "p95", "limit_ms": 1000.0}]
     latency = {"p50": 678.0, "p90": 799.0, "p95": 882.0, "p99": 990.0}
     found = summary(cell(ttft_ms=latency, slo={"attainment": 0.976, "limits": limits}))
-    table = [line.split() for line in lines(found, 60)[5:9]]
+    table = [line.split() for line in lines(found, 60)[6:10]]
     assert table[1][:4] == ["p50", "p95", "p50", "p50"]
     assert table[3][:5] == ["4", "users", "678", "882", "20.0"]
     assert lines(found, 140)[5].split()[:4] == ["p50", "p90", "p95", "p99"]
