@@ -20,10 +20,8 @@ _TOKENS = 16
 _ONE_WORD = "Answer with the single word yes, and nothing else."
 _FORCED_TOKENS = 32  # more than one word has
 _SEVERAL = 1.1  # a token that ends inside a character waits for the next one
-_LEAST_S, _TIMES = (
-    20.0,
-    40.0,
-)  # for a first stream: it has four times the tokens of the whole answer before it
+_LEAST_S = 20.0  # for a first stream
+_TIMES = 40.0  # as long as the whole answer before it, which has a quarter of its tokens
 
 
 def stream(asker: Asker) -> tuple[Seen, list[Finding]]:
