@@ -32,7 +32,12 @@ def drawn(night: Night) -> str:
     summaries = (step.folder.read_summary() for step in night.steps if step.folder is not None)
     primary = {*CAPACITIES, *(summary.verdict_rules.primary for summary in summaries)}
     return page_of_courses(
-        f"Nightly: {about.name}", [about.purpose, verdict(night)], lines, night.courses, primary
+        f"Nightly: {about.name}",
+        [about.purpose, verdict(night)],
+        lines,
+        night.courses,
+        primary,
+        night.suite.gate.since,
     )
 
 

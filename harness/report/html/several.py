@@ -53,14 +53,19 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
 
 
 def page_of_courses(
-    title: str, remarks: Sequence[str], lines: Sequence[str], history: Sequence[Series], primary_of: Set[str]
+    title: str,
+    remarks: Sequence[str],
+    lines: Sequence[str],
+    history: Sequence[Series],
+    primary_of: Set[str],
+    since: str,
 ) -> str:
     """The `remarks`, the `lines` as a list, and the course of every series over its runs.
 
-    `primary_of`: metrics whose charts are open.
+    `primary_of`: metrics whose charts are open. `since`: day from which levels are judged; "" judges all.
     """
     alone = "No figure of this night has an earlier run under the same conditions."
-    over_time = courses(history, primary_of) or tag("p", alone)
+    over_time = courses(history, primary_of, since) or tag("p", alone)
     content = tag(
         "main",
         *(tag("p", plain(text, 400)) for text in remarks),

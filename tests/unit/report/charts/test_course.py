@@ -98,6 +98,19 @@ def test_the_page_says_how_many_runs_a_change_needs():
     assert "worse since" in courses([of([100.0, 100.5, 99.5, 130.0, 130.4, 129.8])], {METRIC})
 
 
+def test_a_level_that_is_accepted_is_no_alarm_of_the_page():
+    """From the day of its first run on; the chart shows the levels before it all the same."""
+    found = of([100.0, 100.5, 99.5, 130.0, 130.4, 129.8])
+    day = found.entries[3].created_utc[:10]
+    accepted = courses([found], {"e2e_ms.p50"}, day)
+    assert "<li>accepted: chat vllm c4 TTFT p50: 30.1% worse since" in accepted
+    assert 'class="slower"' not in accepted
+    assert "Other figures: 1 chart" in accepted
+    judged = courses([found], {"e2e_ms.p50"}, found.entries[2].created_utc[:10])
+    assert 'class="slower">chat vllm c4 TTFT p50: 30.1% worse since' in judged
+    assert "Other figures" not in judged  # what changed is open
+
+
 def test_the_page_tells_figures_of_one_label_apart():
     worse = [100.0, 100.5, 99.5, 130.0, 130.4, 129.8]
     chat, code = of(worse), replace(of(worse), scenario="code")
