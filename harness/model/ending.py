@@ -11,7 +11,7 @@ _DID: dict[EndKind, str] = {  # all others
     "overloaded": "was overloaded",
     "refused": "refused requests",
 }
-_LOWER = "lower the load, ask for shorter answers, or raise --set request.timeout_s; if it hung, {log}"
+_LOWER = "lower the load, shorten inputs or answers, or raise --set request.timeout_s; if it hung, {log}"
 _HINTS: dict[EndKind, str] = {
     "died": "{log}",
     "hung": "{log}; in another run, `py-spy dump --pid PID` of it shows where it stands; "

@@ -36,8 +36,8 @@ _HINTS = {
     **dict.fromkeys(("HTTP 301", "HTTP 302", "HTTP 303", "HTTP 307", "HTTP 308"), _ELSEWHERE),
     **dict.fromkeys(("HTTP 502", "HTTP 504"), _PROXY),
     **dict.fromkeys(("reset", "truncated", "unfinished"), _CUT),
-    "timeout": "lower the load, ask for shorter answers, or raise --set request.timeout_s; where a few users "
-    "wait as long, see the engine's log",
+    "timeout": "lower the load, shorten inputs or answers, or raise --set request.timeout_s; where a few "
+    "users wait as long, see the engine's log",
     "connect failed": "nothing took connections there: the server, or a proxy before it, ended or restarted; "
     "see its log",
     "lost": "no fault of the engine: a load process ended; where it was killed, `dmesg` may say why",

@@ -44,8 +44,8 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
         a_high, b_high = _not_touching(a_high, b_low, 1 / middle), _not_touching(b_high, a_low, middle)
     low, high = quotient(a_low, b_high), quotient(a_high, b_low)
     verdict: CapacityVerdict = "undecided"
-    few = min(a.searches, b.searches) < LEAST_SEARCHES
-    why = f"{a.searches} and {counted(b.searches, 'search')}, {LEAST_SEARCHES} are needed" if few else ""
+    few = sorted(side.searches for side in (a, b) if side.searches < LEAST_SEARCHES)
+    why = f"{_searches_words(few)}, {LEAST_SEARCHES} are needed" if few else ""
     if a.kind != b.kind:
         refused = f"one was searched by {a.kind}, the other by {b.kind}"
     if refused:
@@ -58,6 +58,13 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
         why = "a search has no answer"
     ratio = (low, None if low is None or high is None else middle, high)
     return CapacityPair(a=a.label, b=b.label, verdict=verdict, ratio=ratio, why=why)
+
+
+def _searches_words(few: Sequence[int]) -> str:
+    """Names no side: the lines of both capacities have the searches of each."""
+    if few[1:]:
+        return f"{few[0]} and {counted(few[1], 'search')}"
+    return f"{counted(few[0], 'search')} on one side"
 
 
 def _not_touching(high: float | None, other_low: float | None, ratio: float) -> float | None:

@@ -46,11 +46,13 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.engines.start.request import EngineRequest
     from harness.host import paths
     from harness.run.interrupts import Interrupts
+    from harness.run.setup.backends import check_variants
     from harness.spec.backend_refs import parse_backend_list
 
     refs = parse_backend_list(arguments.backend, own=arguments.variants)
     if len(refs) != 1 or refs[0].url:
         raise SpecError("one engine without a URL can be started at a time", where="bench up")
+    check_variants(refs, arguments.variants, arguments.engine_values)
     (ref,) = refs
     choice = resolve_launch(ref, arguments.launch, arguments.device, arguments.gpus)
     ref = as_launched(ref, choice)

@@ -69,8 +69,10 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
     if not codes:
         return
     code, count = codes.most_common(1)[0]
-    reasons = [reason for cell in cells for reason in cell.reasons if reason.verdict == verdict]
-    hint = advice(summary, code, [reason for reason in reasons if reason.code == code])
+    # Of all cells, as the warnings have it: what would do for some of them is not enough for the others.
+    reasons = [reason for cell in summary.cells for reason in cell.validity.reasons]
+    alike = [reason for reason in reasons if (reason.verdict, reason.code) == (verdict, code)]
+    hint = advice(summary, code, alike)
     if hint and verdict == "INVALID" and any(_took_too_long(cell) for cell in judged):
         hint += f"; only a new run measures a cell of over {duration(LONGEST_AGAIN_S)} again"
     if hint:

@@ -94,14 +94,24 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
         yield _no_drift(series)
     worse = [drift.series for drift in drifts]
     for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
-        kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         low, high = drift.span
         yield plain(
             f"{name}: {100 * drift.share:.1f}% worse than its best level, "
-            f"{kind}, since {_run_words(drift.since)}; the best level ended with {_run_words(drift.best)}; "
+            f"{_kind_words(drift)}, since {_run_words(drift.since)}; "
+            f"the best level ended with {_run_words(drift.best)}; "
             f"95% interval {100 * low:.1f} to {100 * high:.1f}%",
             600,
         )
+
+
+def _kind_words(drift: Drift) -> str:
+    """Two steps are no creep: each may have a cause of its own."""
+    if drift.kind == "step":
+        return "by one step"
+    if len(drift.steps) != 2:
+        return "creeping, by several small steps"
+    first, second = (f"{100 * step.share:.1f}%" for step in drift.steps)
+    return f"by two steps ({first} with {drift.steps[0].since.run}, then {second})"
 
 
 def since_lines(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str]:

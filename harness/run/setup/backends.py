@@ -1,6 +1,6 @@
 """Turns the backends that a run names into definitions, labels and ways to start them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
     """
     apis = options.apis or (scenario.request.api,)
     listed = tuple(parse_backend_list(options.backends, apis, options.variants))
-    _check_variants(listed, options)
+    check_variants(listed, options.variants, options.engine_values)
     if started := [ref.definition for ref in listed if not ref.urls]:
         check_engine_values(scenario.engine_values, started, f"{scenario.name}:engine_values")
     for ref in listed:
@@ -64,12 +64,12 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
     return tuple(map(ChosenBackend, labels, refs, launches))
 
 
-def _check_variants(listed: Sequence[BackendRef], options: RunOptions) -> None:
+def check_variants(listed: Sequence[BackendRef], variants: Collection[str], given: Mapping[str, str]) -> None:
     """Raises SpecError where --engine-set, which is for all backends, sets a value of --variant too."""
     for ref in listed:
         name = ref.variant or ""
-        own = ref.definition.variants[name].values if name in options.variants else {}
-        if both := own.keys() & options.engine_values.keys():
+        own = ref.definition.variants[name].values if name in variants else {}
+        if both := own.keys() & given.keys():
             raise SpecError(
                 "--engine-set sets it too, for all backends",
                 where=f"--variant {name}: {min(both)}",

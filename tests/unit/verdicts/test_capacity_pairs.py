@@ -102,10 +102,15 @@ def test_rates_that_touch_are_undecided():
 
 
 def test_few_searches_are_no_verdict():
-    pair = capacity_pair(changed(FAST, searches=2), SLOW, None)
+    few = changed(FAST, searches=2)
+    why = {capacity_pair(a, b, None).why for a, b in ((few, SLOW), (SLOW, few))}
+    assert why == {"2 searches on one side, 3 are needed"}
+    both = {capacity_pair(a, changed(SLOW, searches=1), None).why for a in (few, FAST)}
+    assert both == {"1 and 2 searches, 3 are needed", "1 search on one side, 3 are needed"}
+    pair = capacity_pair(few, SLOW, None)
     assert (pair.verdict, pair.ratio) == ("undecided", (pytest.approx(14 / 10.5), 1.5, pytest.approx(16 / 9)))
     assert verdict_words(pair, "vllm", "tgi") == (
-        f"{OPEN_WORDS}: 1.5 times the load (1.33 to 1.78); 2 and 3 searches, 3 are needed"
+        f"{OPEN_WORDS}: 1.5 times the load (1.33 to 1.78); 2 searches on one side, 3 are needed"
     )
 
 

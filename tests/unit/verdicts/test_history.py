@@ -168,6 +168,15 @@ def test_slow_creep_is_found():
     assert found.ratio > 1.05
 
 
+def test_two_steps_are_named_and_are_no_creep():
+    found = series(history([100.0, 100.2] * 4 + [106.0, 106.2] * 4 + [112.2, 112.4] * 4))
+    (line,) = series_words.conclusion(found, drifts(found))
+    assert "by two steps (6.0% with run-08, then 5.8%), since run-16" in line
+    crept = series(history(noisy(100 * 1.005 ** np.arange(40))))
+    (line,) = series_words.conclusion(crept, drifts(crept))
+    assert "creeping, by several small steps" in line
+
+
 def test_better_is_no_regression_and_a_return_is_measured_from_the_best():
     assert drifts(series(history(noisy([100.0] * 8 + [80.0] * 8)))) == []
     (found,) = drifts(series(history(noisy([100.0] * 8 + [80.0] * 8 + [90.0] * 4))))

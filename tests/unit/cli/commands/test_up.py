@@ -65,6 +65,11 @@ def asked(docker, monkeypatch):
         (["truth", "--launch", "process", "--host", "::1"], ExitCode.USAGE, "--host ::1: is not an IPv4"),
         (["vllm", "--gpus", "0,0"], ExitCode.USAGE, "--gpus 0,0: needs different GPUs"),
         (["vllm", "--port", "1", "--engine-set", "port=2"], ExitCode.USAGE, "--engine-set port: another"),
+        (
+            ["vllm@v", "--variant", "v=max_sequences=8", "--engine-set", "max_sequences=4"],
+            ExitCode.USAGE,
+            "--variant v: max_sequences: --engine-set sets it too",
+        ),
     ],
 )
 def test_what_cannot_be_started_is_refused(asked, capsys, words, code, says):

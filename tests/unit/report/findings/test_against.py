@@ -79,7 +79,7 @@ def test_the_verdict_on_two_searches_is_on_their_capacities_and_on_no_load_that_
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"searches": 1}, "1 and 3 searches, 3 are needed"),
+        ({"searches": 1}, "1 search on one side, 3 are needed"),
         ({"interval": (None, None, None)}, "a search has no answer"),
     ],
 )

@@ -197,6 +197,22 @@ def test_a_rule_is_named_of_the_cells_that_break_it():
     assert (first.why, first.do) == ("2 of 3 cells are INVALID, failed-requests", "see failed-requests")
 
 
+def test_a_warning_and_a_step_ask_for_as_many_requests():
+    """The cell that needs the most is INVALID for another reason: it needs them all the same."""
+
+    def waves(requests, *others):
+        few = {"code": "few-waves", "verdict": "SUSPECT", "measured": "2", "limit": "3", "metrics": []}
+        few |= {"hint": f"measure longer: --requests {requests}", "requests_needed": requests}
+        return {"verdict": "INVALID" if others else "SUSPECT", "reasons": [few, *others]}
+
+    idle = verdict("INVALID", "slot-idle", "9%", "5%", "add --workers").reasons
+    cells = [cell("a", validity=waves(116)), cell("b", validity=waves(90))]
+    made = conclude(summary(*cells, cell("c", validity=waves(122, *idle))))
+    (step,) = [step.do for step in made.next_steps if "few-waves" in step.why]
+    (hint,) = [warning.hint for warning in made.warnings if "few-waves" in warning.text]
+    assert step == hint == "measure longer: --requests 122"
+
+
 @pytest.mark.parametrize(
     ("code", "seconds", "step"),
     [
