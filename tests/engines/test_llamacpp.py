@@ -146,4 +146,4 @@ def test_a_flag_the_shim_does_not_know_ends_the_start(tmp_path):
         SetupError, match=r"exit code 2(.|\n)*unrecognized arguments: --flash-attn on"
     ) as caught:
         session.__enter__()
-    assert "a flag in its definition is unknown" in caught.value.hint
+    assert "a flag of its definition, or of its variant, is unknown" in caught.value.hint

@@ -25,6 +25,8 @@ _BEFORE = r"(?:\(\w+ pid=\d+\) ?)?(?:ERROR \d\d-\d\d [\d:]+ \[[\w./]+:\d+\] ?)?"
 _RAISED = re.compile(_BEFORE + r"((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)(?:: .*)?)$")
 # A library on the GPU ends its process in its own way, often behind a progress bar.
 _ON_GPU = re.compile(r"((?:CUDA|HIP|NCCL|RCCL) error\b.*)")
+# What argparse writes of wrong arguments, after pages of its usage.
+_REFUSED = re.compile(_BEFORE + r"[\w./-]+(?: \w+)?: error: ")
 _UNDERLINE = re.compile(_BEFORE + r"[\s^~]+$")
 
 # Only what every engine words alike, after the engine's own [[server.failures]].
@@ -80,7 +82,7 @@ _CAUSES = (
     Failure(
         r"unrecognized arguments|unknown (flag|argument|option)"
         r"|(invalid|unexpected) argument:? '?-|No such option",
-        "a flag in its definition is unknown to this version of the engine",
+        "a flag of its definition, or of its variant, is unknown to this version of the engine",
     ),
 )
 
@@ -143,7 +145,7 @@ def failure(
     the cause. So does one that later lines have pushed out of sight. One without a message, such as EOFError
     from a process whose child died, is no cause.
     """
-    written = log.tail(_READ_LINES).splitlines()
+    written = _without_usage(log.tail(_READ_LINES).splitlines())
     found = (_RAISED.match(line) or _ON_GPU.search(line) for line in written)
     raised = dict.fromkeys(match[1] for match in found if match and ": " in match[1])
     last = [line for line in written if not _UNDERLINE.match(line)][-_TAIL_LINES:]
@@ -154,3 +156,13 @@ def failure(
     causes = (cause.hint for cause in (*known, *_CAUSES) if re.search(cause.pattern, reported))
     hint = next(causes, otherwise)
     return SetupError(what, where=label, hint=f"{hint}; log: {log.path}", below=shown)
+
+
+def _without_usage(lines: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    for line in lines:
+        if _REFUSED.match(line):
+            while kept and kept[-1].startswith((" ", "usage: ")):
+                kept.pop()
+        kept.append(line)
+    return kept

@@ -158,7 +158,15 @@ def test_a_lack_of_memory_is_known_by_the_newest_words_of_an_engine(tmp_path, na
 )
 def test_a_flag_that_the_engine_does_not_know_is_one_however_it_says_so(tmp_path, line):
     error = failure("ended while loading: exit code 1", "tool", written(tmp_path, line))
-    assert error.hint.startswith("a flag in its definition is unknown to this version")
+    assert error.hint.startswith("a flag of its definition, or of its variant, is unknown")
+
+
+def test_a_usage_hides_no_cause(tmp_path):
+    usage = "".join(f"                    [--flag-{number} N]\n" for number in range(30))
+    wrong = "api_server.py: error: unrecognized arguments: --swap-space"
+    log = written(tmp_path, f"WARNING: no GPU\nusage: api_server.py [-h]\n{usage}{wrong}\n")
+    shown = below(failure("ended while loading: exit code 2", "vllm", log))
+    assert shown == ["  | WARNING: no GPU", f"  | {wrong}"]
 
 
 def test_a_progress_bar_hides_no_cause(tmp_path):
