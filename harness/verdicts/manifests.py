@@ -63,6 +63,7 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
         *by_key.values(),
         *_raw(baseline, new, first, second, by_key),
         *_of_scenario(baseline, new),
+        *_of_clients(baseline, new),
     ]
 
 
@@ -123,6 +124,16 @@ def _of_requests(manifest: Manifest) -> Iterator[tuple[str, Any]]:
     for name, value in _settings(manifest, (*_OF_REQUESTS, "load")):
         if name in _OF_LOAD or (name.partition(".")[0] in _OF_REQUESTS and name not in _NOT_HASHED):
             yield name, value
+
+
+def _of_clients(baseline: Side, new: Side) -> Iterator[Difference]:
+    """Yields another client, or another version of one, which may define its figures otherwise."""
+    before, after = (
+        ", ".join(dict.fromkeys(cell.imported.source if cell.imported else "bench" for cell in side.cells))
+        for side in (baseline, new)
+    )
+    if before and after and before != after:
+        yield Difference("client", before, after, False)
 
 
 def _of_scenario(baseline: Side, new: Side) -> Iterator[Difference]:

@@ -474,6 +474,22 @@ def test_what_differs_is_that_of_the_engines_that_cells_were_measured_on():
     ]
 
 
+def test_another_client_of_imported_figures_is_a_difference():
+    """A night whose client was updated had changed in nothing that bench records."""
+    made = manifest()
+
+    def side(version):
+        about = {"tool": "aiperf", "version": version, "level": "records"}
+        about |= {"sha256": "", "file": "", "took": ""}
+        return Side(made, "vllm", [cell("vllm", repeat=repeat, imported=about) for repeat in (0, 1)])
+
+    assert differences(side("0.13"), side("0.13")) == []
+    (found,) = differences(side("0.13"), side("0.14"))
+    assert (found.text, found.matters) == ("client: aiperf 0.13 | aiperf 0.14", False)
+    (found,) = differences(side("0.13"), Side(made, "vllm", [cell("vllm")]))
+    assert found.text == "client: aiperf 0.13 | bench"
+
+
 def test_a_version_is_the_same_in_a_run_of_before_cells_kept_their_engine():
     """llama.cpp's wheel has another version than its server, and a cell names both."""
     found = {"served_name": "m", "image_digest": None, "weights_sha256": None, "info": {}}
