@@ -286,6 +286,28 @@ def test_a_page_says_from_which_day_on_levels_are_judged(tmp_path):
     assert verdict(accepting) == f"{verdict(made)} What became worse before 2026-11-20 is accepted."
 
 
+def test_nights_of_an_accepted_level_are_not_counted_where_too_few_follow_it(tmp_path):
+    """Of six nights three were before the accepted step: that no figure is worse is not known yet."""
+    entries_of = [
+        documents.made(
+            HistoryEntry,
+            run=f"run-{number}",
+            created_utc=f"2026-11-{number + 1:02d}T03:00:00",
+            scenario="chat",
+            label="vllm",
+            load=EIGHT,
+            metrics={"ttft_ms.p50": {"interval": [None, value, None], "runs": 1}},
+        )
+        for number, value in enumerate([100] * 3 + [150] * 3)
+    ]
+    made = night(tmp_path, ("measured", "", 0), courses=tuple(series(entries_of)))
+    accepting = replace(made, suite=replace(made.suite, gate=Gate(since="2026-11-04")))
+    few = "Nothing can be judged: the longest series has 3 runs, and two levels need 6"
+    assert verdict(accepting).startswith(few)
+    assert page(accepting).count(few) == 2, "the table of figures says the same"
+    assert not verdict(made).startswith("Nothing")
+
+
 def test_what_is_missing_is_said(tmp_path):
     left_out = night(tmp_path, ("left out", "3 min left, 9 min needed", 0))
     words = "No run was measured to its end, so this night has not passed. Runs missing: 1 of 1."
