@@ -26,7 +26,8 @@ def test_half_of_the_repeats_are_not_most():
 
 
 def test_an_invalid_repeat_has_no_median_to_name():
-    assert not lines(cell(0, (100, 213), validity={"verdict": "INVALID"}), cell(1))
+    invalid = {"validity": {"verdict": "INVALID"}}
+    assert not lines(cell(0, (100, 213), **invalid), cell(1, (100, 213), **invalid), cell(2))
 
 
 def test_classes_on_both_sides_of_the_gap_are_the_groups():
