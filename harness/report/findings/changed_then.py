@@ -72,4 +72,4 @@ def changed_words(steps: Sequence[Change]) -> str:
             found.setdefault((line, run.created_utc[:10]), {})[step.series.label] = None
     words = [f"{line} ({listing(list(labels))}, {day})" for (line, day), labels in found.items()]
     more = [f"{len(words) - MOST} more"] if len(words) > MOST else []
-    return "; ".join([*words[:MOST], *more]) or "nothing that bench records"
+    return "; ".join([*words[:MOST], *more]) or "nothing that bench knows of"

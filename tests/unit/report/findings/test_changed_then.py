@@ -64,7 +64,7 @@ def test_a_change_next_to_the_first_night_of_the_level_is_named_with_its_day(a_r
 
 def test_a_change_nights_away_is_not_named(a_run, tmp_path):
     nights(a_run, tmp_path, {6: {"host": changed(a_run.read_manifest().host, kernel="6.99")}})
-    assert changed_words(drift_of(tmp_path).steps) == "nothing that bench records"
+    assert changed_words(drift_of(tmp_path).steps) == "nothing that bench knows of"
 
 
 def test_of_runs_that_are_gone_the_version_is_known(tmp_path):
@@ -84,7 +84,7 @@ def test_all_backends_at_once_are_one_line(tmp_path):
     found = series(entries)
     assert list(since_lines(found, with_changes(drifts(found), tmp_path))) == [
         "Worse since 2026-11-04: every backend, vllm (1 of 1 figure) and sglang (1 of 1 figure), by 49.9%. "
-        "Changed around then: nothing that bench records."
+        "Changed around then: nothing that bench knows of."
     ]
 
 
