@@ -81,7 +81,8 @@ def _run_command(given: list[str]) -> int:
         if command in COMMANDS and (flags := _unknown_flags(parser, command, given)):
             asked = of_command(parser, command)
             raise _unrecognized(asked, flags, action=_action(asked, given)) from None
-        if command == "run" and (address := next(filter(None, map(_ADDRESS.match, given)), None)):
+        unnamed = command == "run" and missing.what.endswith("required: --backends")
+        if unnamed and (address := next(filter(None, map(_ADDRESS.match, given)), None)):
             url, name = address.string, "" if address["name"] else "openai="
             hint = f"`bench {url}` measures it alone; here it is a backend: --backends {name}{url}"
             raise SpecError(missing.what, hint=hint) from None

@@ -48,6 +48,8 @@ from harness.errors import ExitCode
         (["run", "http://h:1"], "are required: --backends", "`bench http://h:1` measures it"),
         (["run", "http://h:1"], "are required: --backends", "--backends openai=http://h:1"),
         (["run", "vllm=http://h:1"], "are required: --backends", "--backends vllm=http://h:1"),
+        (["run", "--backends", "vllm=http://h:1", "--set", "x"], "--set: 'x' is not KEY=VALUE", ""),
+        (["run", "--backends", "vllm=http://h:1", "--rate", "x"], "--rate: 'x' is not", "`bench run --help`"),
         (["run", "http://me:secret@h:1"], "are required: --backends", "openai=http://***@h:1"),
         (["run", "--backends", "vLLM", "--scenario", "first-look"], "unknown backend 'vLLM'", "mean 'vllm'?"),
         (["kit", "join", "part", "--model", "x"], "unknown option '--model'", "known: --help, --out, -h"),

@@ -48,6 +48,11 @@ def test_a_scenario_is_complete_in_itself():
         (("concurrency = [1]", "rate = [20, 20.00000000001]"), "x.toml:load.rate: duplicate value", None),
         (("[1]", "['a']"), "x.toml:load.concurrency[0]: must be a whole number", None),
         (("[1]", "1"), "x.toml:load.concurrency: must be a list", None),
+        (
+            ("[1]", "[1]\n[verdict]\nmetrics = 'ttft_ms.p50'"),
+            "x.toml:verdict.metrics: must be a list, not 'ttft_ms.p50'",
+            "such as ['ttft_ms.p50']",
+        ),
         (("[1]", "[1]\nrate = [2]"), "exactly one of concurrency (closed loop), rate and replay_speed", None),
         (("[1]", "[1]\narrival = 'gauss'"), "x.toml:load.arrival: 'gauss' is not one of 'poisson'", None),
         (("[1]", "[1]\nduration_s = 0"), "x.toml:load.duration_s: must be above 0", None),
