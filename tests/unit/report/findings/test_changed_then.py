@@ -95,7 +95,7 @@ def test_two_steps_are_two_lines_each_with_its_own_size(tmp_path):
     found = series(entries)
     assert list(since_lines(found, with_changes(drifts(found), tmp_path))) == [
         "Worse since 2026-11-07: llamacpp (1 of 1 figure), by 10.2%. Changed around then: nothing that bench "
-        "records.",
+        "knows of.",
         "Worse since 2026-11-04: llamacpp (1 of 1 figure), by 8.0%. Changed around then: engine version 0.26 "
         "to 0.27 (llamacpp, 2026-11-04).",
     ]
