@@ -50,12 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness import report
     from harness.cli.display.results import show
 
     found = [_results_named(text) for text in arguments.files]
     folder = made(found, arguments.out, arguments.files, arguments.tool_version)
-    report.build(folder)
     if not arguments.json:
         print()
     show(folder, arguments)

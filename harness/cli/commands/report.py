@@ -90,14 +90,12 @@ def _several(arguments: argparse.Namespace) -> int:
 
 
 def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: "Prices | None") -> None:
-    from harness import report
     from harness.cli.display.results import show
     from harness.spec.prices import check_priced
     from harness.summary import summarise_folder
 
     check_priced(priced, [*folder.read_manifest().backends])
     folder.write_summary(summarise_folder(folder, priced))
-    report.build(folder)
     show(folder, arguments)
 
 

@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from harness import report
@@ -12,8 +13,8 @@ from harness.cli.display.live import wrapped
 from harness.cli.display.metrics_port import serving
 from harness.cli.display.output import page_width, print_error, progress_display
 from harness.cli.display.progress import Display
-from harness.cli.display.results import show
-from harness.errors import ExitCode, SetupError
+from harness.cli.display.results import as_document, show
+from harness.errors import ExitCode, SetupError, StorageError
 from harness.report.text.screen import Sketch
 from harness.run.execute import Run
 from harness.run.setup.options import Ui
@@ -47,41 +48,47 @@ def run_and_show(
         closing(progress_display(verbose=arguments.verbose)) as ui,
         serving(arguments.metrics_port, ui.state),
     ):
-        run, cut_short = _run(prepared, begin, ui, draw=not arguments.no_report)
-    if cut_short and not run.interrupted:
+        for why in dict.fromkeys(backend.launch.why for backend in prepared.backends):
+            ui.note(why)
+        ui.stage("checking what the backends need")
+        check_machine(prepared, ui.stage)
+        with begin(ui) as run:
+            ui.follow(run)
+            run.execute()
+            ui.close()  # the answer stands where it was
+            cut_short = _show(run, arguments, sketch, ui)
+    if run.interrupted:
+        kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
+        _print_next(kept, "measure the rest", "resume", run.folder.path)
+    elif cut_short:
         _print_next("interrupted: what was measured is kept", "make the report", "report", run.folder.path)
         return ExitCode.INTERRUPTED
-    _show(run, arguments, sketch)
     return _exit_code(run)
 
 
-def _run(
-    prepared: Prepared, begin: Callable[[Ui], AbstractContextManager[Run]], ui: Display, *, draw: bool
-) -> tuple[Run, bool]:
-    """The run, and whether its report was interrupted."""
-    for why in dict.fromkeys(backend.launch.why for backend in prepared.backends):
-        ui.note(why)
-    ui.stage("checking what the backends need")
-    check_machine(prepared, ui.stage)
-    with begin(ui) as run:
-        ui.follow(run)
-        run.execute()
-        if run.cells and draw:
-            ui.stage("report")
-            try:
-                report.build(run.folder)
-            except KeyboardInterrupt:
-                return run, True
-    return run, False
+def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None, ui: Display) -> bool:
+    """Whether that was interrupted. A run without cells has a document, and nothing for a person."""
+    draws = run.cells and not arguments.no_report
+    try:
+        if arguments.json or run.cells:
+            show(run.folder, arguments, sketch, partial(_drawn, ui=ui) if draws else lambda _folder: ())
+    except KeyboardInterrupt:
+        if arguments.json:
+            print(as_document(run.folder))
+        return True
+    return False
 
 
-def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> None:
-    path = run.folder.path
-    if arguments.json or run.cells:
-        show(run.folder, arguments, sketch)
-    if run.interrupted:
-        kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
-        _print_next(kept, "measure the rest", "resume", path)
+def _drawn(folder: RunFolder, ui: Display) -> list[Path]:
+    ui.stage("drawing the report")
+    try:
+        return report.build(folder)
+    except StorageError as error:
+        again = f"bench report {shlex.quote(str(folder.path))}"
+        hint = f"what was measured is kept: `{again}` makes the report once this is mended"
+        raise StorageError(error.what, where=error.where, hint=hint) from error
+    finally:
+        ui.close()
 
 
 def _print_next(kept: str, purpose: str, command: str, run: Path) -> None:

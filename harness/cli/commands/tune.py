@@ -118,10 +118,6 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
     if result.interrupted:
         print(f"interrupted: what was tried is kept in {result.folder}", file=sys.stderr)
         return ExitCode.INTERRUPTED
-    if result.comparison is not None:
-        from harness import report
-
-        report.build(result.comparison)
     values = values_text(result.values)
     if result.stored is not None:
         name = backend.partition("@")[0]
@@ -136,5 +132,10 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
         print(f"the default stands: {values} is not shown to be {better}\n  {result.verdict}: {result.why}")
     if result.unfinished:
         print(f"not decided: {result.unfinished}")
+    if result.comparison is not None:
+        from harness import report
+
+        sys.stdout.flush()  # the pictures take seconds
+        report.build(result.comparison)
     print(f"trials: {result.folder}")
     return ExitCode.OK

@@ -1,10 +1,12 @@
-"""The result of a run on stdout: the first screen, everything with -v, or JSON."""
+"""The result of a run on stdout: the first screen, everything with -v, or JSON. Then its page."""
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+from harness import report
 from harness.cli.display.output import page_width, wants_color
 from harness.model import Summary, as_json
 from harness.report.findings.conclude import conclude
@@ -13,18 +15,32 @@ from harness.report.text.table import terminal
 from harness.store import RunFolder
 
 
-def show(folder: RunFolder, arguments: argparse.Namespace, sketch: Sketch | None = None) -> None:
-    """`sketch`: pictures between the table and its conclusion."""
+def show(
+    folder: RunFolder,
+    arguments: argparse.Namespace,
+    sketch: Sketch | None = None,
+    draw: Callable[[RunFolder], Sequence[Path]] = report.build,
+) -> None:
+    """Prints the answer before `draw` makes the page, which takes seconds, and then where both are.
+
+    JSON comes after the page, because an error of `draw` is the one document then. `sketch`: pictures between
+    the table and its conclusion.
+    """
     if arguments.json:
+        draw(folder)
         print(as_document(folder))
         return
     summary, width = folder.read_summary(), page_width()
-    print("\n".join(_lines(summary, arguments, width, sketch)))
-    report = folder.path / "report.html"
-    print(f"\nrun folder: {folder.path}")
-    if report.is_file():
-        print(f"report:     {report}")
-    print("\n".join(next_lines(summary, width, str(folder.path))))
+    print("\n".join(_lines(summary, arguments, width, sketch)), flush=True)
+    page = folder.path / "report.html"
+    files: Sequence[Path] = ()
+    try:
+        files = draw(folder)
+    finally:
+        print(f"\nrun folder: {folder.path}")
+        if page in files:
+            print(f"report:     {page}")
+        print("\n".join(next_lines(summary, width, str(folder.path))))
 
 
 def _lines(

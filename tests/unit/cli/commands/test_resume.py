@@ -1,6 +1,7 @@
 """`bench resume`: which runs have something missing, and what a person is asked about a folder."""
 
 import io
+import json
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -9,9 +10,9 @@ import pytest
 
 from harness.cli.commands import run_session
 from harness.cli.commands.resume import _missing
-from harness.cli.commands.run_session import _show, resumed
+from harness.cli.commands.run_session import resumed
 from harness.cli.main import main
-from harness.errors import ExitCode, SpecError
+from harness.errors import ExitCode, SpecError, StorageError
 from harness.model import as_json
 from harness.store import RunFolder
 from tests.bench.audit.gates import change_json, mend
@@ -53,38 +54,79 @@ def test_a_whole_run_has_nothing_to_resume(run, capsys):
     assert f"`bench report '{named}'` makes" in capsys.readouterr().err
 
 
-def test_the_command_that_goes_on_has_a_line_to_itself(monkeypatch, capsys):
+@pytest.fixture
+def ended(monkeypatch):
+    """Runs `bench run` from the end of its last cell on. Two labels of one server have one reason for their
+    launch."""
+
+    def code(folder, *, cells=("a",), interrupted=False, as_json=False):
+        monkeypatch.setattr(run_session, "check_machine", lambda _prepared, _say: None)
+        once = SimpleNamespace(launch=SimpleNamespace(why="because a URL was given"))
+        run = SimpleNamespace(folder=folder, cells=cells, interrupted=interrupted, execute=lambda: None)
+        flags = SimpleNamespace(verbose=False, metrics_port=None, no_report=False, json=as_json)
+        prepared = SimpleNamespace(backends=[once, once])
+        return run_session.run_and_show(prepared, lambda _ui: nullcontext(run), flags)
+
+    return code
+
+
+@pytest.mark.parametrize(
+    ("path", "quoted"),
+    [
+        ("results/20261129T152715Z-first-look-385936", "results/20261129T152715Z-first-look-385936"),
+        ("my results/x", "'my results/x'"),
+    ],
+)
+def test_the_command_that_goes_on_has_a_line_to_itself(ended, monkeypatch, capsys, path, quoted):
     """A terminal of 80 columns wraps between words, and half a command is another one."""
     monkeypatch.setenv("COLUMNS", "80")
-    path = "results/20261129T152715Z-first-look-385936"
-    interrupted = SimpleNamespace(folder=SimpleNamespace(path=path), cells=[], interrupted=True)
-    _show(interrupted, SimpleNamespace(json=False), None)
-    assert capsys.readouterr().err.splitlines()[-1] == f"  bench resume {path}"
-    interrupted.folder.path = "my results/x"
-    _show(interrupted, SimpleNamespace(json=False), None)
-    assert capsys.readouterr().err.splitlines()[-1] == "  bench resume 'my results/x'"
+    code = ended(SimpleNamespace(path=path), cells=(), interrupted=True)
+    assert code == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err.splitlines()[-1] == f"  bench resume {quoted}"
 
 
-def test_a_run_whose_report_was_interrupted_says_how_to_make_it(monkeypatch, capsys):
-    """Every cell was measured: there is nothing to resume, and the path was not printed yet. Two labels of
-    one server have one reason for their launch.
-    """
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_run_whose_report_was_interrupted_says_how_to_make_it(ended, run, monkeypatch, capsys, as_json):
+    """Every cell was measured: there is an answer, and nothing to resume."""
+    answered = []
 
     def stopped(_folder):
+        answered.append(capsys.readouterr().out)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_session, "check_machine", lambda _prepared, _say: None)
     monkeypatch.setattr(run_session.report, "build", stopped)
-    once = SimpleNamespace(launch=SimpleNamespace(why="because a URL was given"))
-    folder = SimpleNamespace(path="results/RUN")
-    run = SimpleNamespace(folder=folder, cells=["a"], interrupted=False, execute=lambda: None)
-    flags = SimpleNamespace(verbose=False, metrics_port=None, no_report=False, json=False)
-    prepared = SimpleNamespace(backends=[once, once])
-    code = run_session.run_and_show(prepared, lambda _ui: nullcontext(run), flags)
-    shown = capsys.readouterr().err
-    assert code == ExitCode.INTERRUPTED
-    assert shown.endswith("; to make the report:\n  bench report results/RUN\n")
-    assert shown.count("because a URL was given") == 1
+    assert ended(run, as_json=as_json) == ExitCode.INTERRUPTED
+    shown = capsys.readouterr()
+    assert shown.err.endswith(f"; to make the report:\n  bench report {run.path}\n")
+    if as_json:
+        assert answered == [""]
+        assert json.loads(shown.out)["run"] == run.run_id
+    else:
+        assert "SIMULATED" in answered[0]
+        assert f"run folder: {run.path}" in shown.out
+        assert "report: " not in shown.out
+
+
+def test_a_reason_of_two_backends_is_printed_once(ended, run, monkeypatch, capsys):
+    monkeypatch.setattr(run_session.report, "build", lambda _folder: [])
+    ended(run, interrupted=True)
+    assert capsys.readouterr().err.count("because a URL was given") == 1
+
+
+def test_a_report_that_finds_no_room_leaves_the_answer(ended, run, monkeypatch, capsys):
+    def full(folder):
+        raise StorageError("no space left on the disk", where=f"{folder.path}/plots", hint="choose another")
+
+    monkeypatch.setattr(run_session.report, "build", full)
+    with pytest.raises(StorageError) as failed:
+        ended(run)
+    assert f"`bench report {run.path}` makes the report" in failed.value.hint
+    assert str(failed.value) == f"{run.path}/plots: no space left on the disk"
+    shown = capsys.readouterr().out
+    assert shown.index("SIMULATED") < shown.index(f"run folder: {run.path}")
+    with pytest.raises(StorageError):
+        ended(run, as_json=True)
+    assert capsys.readouterr().out == ""  # the error is the document
 
 
 def test_a_run_that_goes_on_is_left_alone(run, capsys):

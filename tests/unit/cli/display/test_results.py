@@ -19,8 +19,8 @@ def wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
-def shown(capsys, run, *, json=False, verbose=False, sketch=None):
-    show(run, Namespace(json=json, verbose=verbose), sketch)
+def shown(capsys, run, *, json=False, verbose=False, sketch=None, draw=lambda _folder: ()):
+    show(run, Namespace(json=json, verbose=verbose), sketch, draw)
     said = capsys.readouterr()
     assert said.err == ""
     return said.out
@@ -34,11 +34,21 @@ def test_the_first_screen_ends_with_where_the_run_is(capsys, run):
     assert not any(line.startswith("report:") for line in lines)
     assert "\x1b" not in "".join(lines)
     report = run.path / "report.html"
-    report.touch()
-    try:
-        assert f"report:     {report}" == shown(capsys, run).splitlines()[place + 1]
-    finally:
-        report.unlink()
+    drawn = shown(capsys, run, draw=lambda _folder: [report]).splitlines()
+    assert drawn == [*lines[: place + 1], f"report:     {report}", *lines[place + 1 :]]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_answer_is_there_before_the_page_is_drawn(capsys, run, verbose):
+    whole, parts = shown(capsys, run, verbose=verbose), []
+
+    def draw(_folder):
+        parts.append(capsys.readouterr().out)
+        return ()
+
+    parts.append(shown(capsys, run, verbose=verbose, draw=draw))
+    assert "".join(parts) == whole
+    assert parts[1].startswith(f"\nrun folder: {run.path}\n")
 
 
 def test_verbose_prints_more_and_a_sketch_is_drawn_in_both(capsys, run):
