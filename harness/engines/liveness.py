@@ -5,7 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 from harness.apis import APIS
 from harness.client.answer import NoAnswer, NoAnswerError
@@ -19,6 +20,8 @@ from harness.errors import SetupError
 from harness.model.ending import LATER_LOADS, Ending
 from harness.spec.scenario import Request
 
+T = TypeVar("T")
+_UNREAD: float | None = math.nan  # of a counter that did not answer
 _ALIVE_S = 60.0  # within which one that was only too slow answers once its load is gone
 _ASKED_AGAIN_S = 0.5
 _DYING_S = 2.0  # one that no longer answers may take so long to be gone
@@ -31,6 +34,7 @@ class Silence(NamedTuple):
     why: str
     limit_s: float
     closed: bool  # the load was closed for them; else it ran to its end
+    deaf: bool = False  # its metrics, read before the load, gave no answer after it
 
 
 class Liveness:
@@ -84,13 +88,17 @@ class Liveness:
         began_s, limit_s, generated = time.monotonic(), min(silence.limit_s, _ALIVE_S), 0.0
         most_s = _ALIVE_S + limit_s * len(self._servers)
         reporter = Reporter(say, "waiting for a short answer", lambda: f"{most_s:.0f} s at most")
-        tokens = self._generated()
-        while failure := self._failure(limit_s, stop, reporter):
-            before, tokens = tokens, self._generated()
-            more = 0.0 if before is None or tokens is None else tokens - before
-            generated += max(0.0, more)  # not a number counts as 0
+        fail = partial(self._failure, limit_s)
+        given_up: SetupError | None = SetupError("no answer was waited for")
+        tokens = _UNREAD if silence.deaf else self._unless_over(self._generated, _UNREAD, stop, reporter)
+        while failure := self._unless_over(fail, given_up, stop, reporter):
             refused = not isinstance(failure, NoAnswerError)
             lost = isinstance(failure, NoAnswerError) and failure.kind is NoAnswer.LOST
+            before = tokens
+            if refused or lost or not _unread(before):  # else nothing of it answers: it hangs
+                tokens = self._unless_over(self._generated, _UNREAD, stop, reporter)
+            more = 0.0 if before is None or tokens is None else tokens - before
+            generated += max(0.0, more)  # not a number counts as 0
             asked_s = time.monotonic() - began_s
             may_come = more > 0 or refused or lost or before is None
             reporter.tick()
@@ -110,36 +118,46 @@ class Liveness:
         if refused:
             then = f"for {asked_s:.0f} s after that a short one was refused: {failure.what}"
             return Ending("refused", f"{silence.why}; {then}")
-        counts = tokens is not None and not math.isnan(tokens)
-        if self._life is None and lost and not counts:
+        if self._life is None and lost and (tokens is None or _unread(tokens)):
             return Ending("died", f"{silence.why}; then {failure.what}")
         return Ending("hung", f"{silence.why}; then {failure.what}" if lost else silence.why)
 
-    def _failure(self, limit_s: float, stop: threading.Event, reporter: Reporter) -> SetupError | None:
-        """The reason why a short request got no answer; None: each server gave one.
-
-        Nobody waits for it once the run is stopped or the engine is dead.
-        """
-        question = _Question(self._servers, limit_s)
+    def _unless_over(
+        self, call: Callable[[], T], otherwise: T, stop: threading.Event, reporter: Reporter
+    ) -> T:
+        """What the call returns; `otherwise` once the run is stopped or the engine is dead."""
+        question = _Question(call)
         while question.waits(_LOOK_S):
             if stop.is_set() or self.look():
-                return SetupError("no answer was waited for")
+                return otherwise
             reporter.tick()
-        return question.failure()
+        return question.answer()
+
+    def _failure(self, limit_s: float) -> SetupError | None:
+        """The reason why a short request got no answer; None: each server gave one."""
+        try:
+            for server in self._servers:  # their open connections may be answered where new ones are not
+                new = Server(server.definition, server.base_url, server.served_name, server.access)
+                with closing(new):
+                    _ask_shortly(new, limit_s)
+        except SetupError as error:
+            return error
+        return None
 
     def _generated(self) -> float | None:
         """Output tokens by its counter; None if it has none, not a number if it does not answer."""
         try:
             return (self._counters() or {}).get("output_tokens")
         except SetupError:
-            return math.nan
+            return _UNREAD
 
 
-class _Question:
-    """A short request to each server in turn, in a thread that nobody has to wait for."""
+class _Question(Generic[T]):
+    """A call in a thread that nobody has to wait for."""
 
-    def __init__(self, servers: Sequence[Server], limit_s: float) -> None:
-        self._servers, self._limit_s = servers, limit_s
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._answers: list[T] = []
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._ask, daemon=True)
         self._thread.start()
@@ -149,19 +167,21 @@ class _Question:
         self._thread.join(seconds)
         return self._thread.is_alive()
 
-    def failure(self) -> SetupError | None:
-        if self._error is None or isinstance(self._error, SetupError):
-            return self._error
-        raise self._error
+    def answer(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._answers[0]
 
     def _ask(self) -> None:
         try:
-            for server in self._servers:  # their open connections may be answered where new ones are not
-                new = Server(server.definition, server.base_url, server.served_name, server.access)
-                with closing(new):
-                    _ask_shortly(new, self._limit_s)
+            self._answers.append(self._call())
         except BaseException as error:  # raised again where the answer is waited for
             self._error = error
+
+
+def _unread(tokens: float | None) -> bool:
+    """Whether there is a counter that did not answer."""
+    return tokens is not None and math.isnan(tokens)
 
 
 def _ask_shortly(server: Server, limit_s: float) -> None:

@@ -187,7 +187,7 @@ def measure(
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
     ending = engine.liveness.after_load(
-        _silence(result, prepared.scenario.request.timeout_s),
+        _silence(result, prepared.scenario.request.timeout_s, deaf=silent),
         window.stop,
         window.say,
         suspected=silent or bool(known(result.client.socket_errors)),
@@ -249,7 +249,7 @@ def _answered_models(
     return tuple(sorted(found, key=lambda model: model.first_s))
 
 
-def _silence(result: LoadResult, limit_s: float) -> Silence | None:
+def _silence(result: LoadResult, limit_s: float, *, deaf: bool) -> Silence | None:
     count, closed = result.timeouts, result.closed_by == "silence"
     if not count:
         return None
@@ -258,7 +258,7 @@ def _silence(result: LoadResult, limit_s: float) -> Silence | None:
         if closed
         else f"its last {f'{count} requests' if count > 1 else 'request'}"
     )
-    return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed)
+    return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed, deaf)
 
 
 def _counters(engine: Server) -> dict[str, float] | None:

@@ -195,24 +195,41 @@ def test_an_engine_that_takes_its_time_to_die_is_waited_for(answers):
 
 
 @pytest.mark.parametrize(("silence", "found"), [(CLOSED, Ending("stopped", CLOSED.why)), (OPEN, None)])
-@pytest.mark.parametrize("when", ["before", "while it waits", "after an answer"])
+@pytest.mark.parametrize("when", ["before", "while its counter hangs", "while it waits", "after an answer"])
 def test_nothing_is_concluded_of_an_engine_once_the_run_is_stopped(
     monkeypatch, answers, silence, found, when
 ):
     asked, stop, never = answers(LATE), threading.Event(), threading.Event()
+    engine = alive()
     if when == "before":
         stop.set()
-    elif when == "while it waits":
+    elif when == "after an answer":
+        engine._counters = lambda: stop.set()
+    else:
         monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0)
         monkeypatch.setattr(liveness, "_LOOK_S", 0)
         monkeypatch.setattr(liveness, "_ask_shortly", lambda *_: never.wait(30))
-    engine = alive()
-    if when == "after an answer":
-        engine._counters = lambda: stop.set()
+        if when == "while its counter hangs":
+            engine._counters = lambda: never.wait(30)
     assert ended(engine, silence, stop, lambda _: stop.set()) == found
     assert engine.look() is None
     assert when != "before" or asked == []
     never.set()
+
+
+def test_a_counter_that_gave_no_answer_after_the_load_is_not_waited_for_again(answers):
+    """A frozen server took 20 s for each question to its counter, and nothing was shown meanwhile."""
+    asked, engine = answers(LATE), alive()
+    engine._counters = lambda: pytest.fail("its counter was asked")
+    assert ended(engine, CLOSED._replace(deaf=True)) == Ending("hung", CLOSED.why)
+    assert len(asked) == 1
+
+
+def test_a_server_whose_counter_answers_again_did_not_die(monkeypatch, answers):
+    monkeypatch.setattr(liveness, "_ALIVE_S", -1)
+    answers(LOST)
+    for counts, kind in (([10.0], "hung"), ([SetupError], "died")):
+        assert ended(alive(counts=counts), CLOSED._replace(deaf=True)).kind == kind
 
 
 def test_what_is_waited_for_is_shown_and_for_how_long(monkeypatch, answers):
