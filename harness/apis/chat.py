@@ -42,32 +42,41 @@ def read(document: Document) -> Payload:
     calls: list[CallPart] = []
     finish_reason = ""
     choices = items(document.get("choices"))
-    for holder in (mapping(document.get("x_groq")), *choices):  # OpenRouter has its errors in a choice
-        if failed := holder.get("error"):
-            return error_payload(error_message(failed))
-    state = mapping(document.get("base_resp"))  # of MiniMax, in each event
-    if state.get("status_code"):
-        return error_payload(string(state.get("status_msg")))
+    if failed := mapping(document.get("x_groq")).get("error"):
+        return error_payload(error_message(failed))
     for choice in choices:
+        if failed := choice.get("error"):  # of OpenRouter
+            return error_payload(error_message(failed))
         if isinstance(reason := choice.get("finish_reason"), str):
             finish_reason = reason
-        parts = choice.get("delta"), choice.get("message")  # a server may write the one it lacks as null
-        delta = next((part for part in parts if isinstance(part, dict)), choice)
-        content = delta.get("content")
-        # Some send the same text under several names; Mistral and Databricks have it among the content.
-        thought = next(filter(None, map(string, filter(None, map(delta.get, _THOUGHTS)))), "")
-        thought = thought or _parts(delta.get("reasoning_details"), "text", "summary")
-        reasoning.append(thought or _parts(content, "thinking", "summary"))
-        text = string(content) or string(delta.get("refusal")) or string(delta.get("text"))
+        delta = choice.get("delta")
+        if not isinstance(delta, dict):  # a server may write the one it lacks as null
+            delta = choice.get("message")
+        if not isinstance(delta, dict):
+            delta = choice
+        reasoning.append(_thought(delta))
+        text = string(delta.get("content")) or string(delta.get("refusal")) or string(delta.get("text"))
         (reasoning if "extra_content" in delta and _is_thought(delta) else texts).append(text)
         if called := delta.get("tool_calls"):
             calls += _tool_calls(called)
         elif called := delta.get("function_call"):
             calls += _tool_calls([{"function": called}])
+    state = mapping(document.get("base_resp"))  # of MiniMax, in each event
+    if state.get("status_code"):
+        return error_payload(string(state.get("status_msg")))
     usage = _usage(document)
     # An empty delta may be a token without text, also where the engine adds its counts to each event.
     empty = EventKind.OTHER if choices else usage_kind(usage)
     return with_content(Payload(empty, "", finish_reason, *usage), texts, reasoning, calls)
+
+
+def _thought(delta: Document) -> str:
+    """Reasoning. Some servers send it under several names; Mistral and Databricks have it in the content."""
+    for name in _THOUGHTS:
+        if thought := string(delta.get(name)):
+            return thought
+    thought = _parts(delta.get("reasoning_details"), "text", "summary")
+    return thought or _parts(delta.get("content"), "thinking", "summary")
 
 
 def _is_thought(delta: Document) -> bool:

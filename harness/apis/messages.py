@@ -6,6 +6,8 @@ No engine here can be made to write an exact number of tokens through this API.
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from harness.apis.api import ANSWER, JSON, TOOL, Api, Fields, Message, Tool, as_ascii, system_text
 from harness.apis.payload import (
     CallPart,
@@ -67,10 +69,10 @@ def read(document: Document) -> Payload:
         case "content_block_start":
             return _started(mapping(document.get("content_block")), place(document.get("index")))
         case "message_start":  # its output tokens are those before any was generated
-            return _usage(mapping(document.get("message")))._replace(output_tokens=UNKNOWN)
+            return replace(_usage(mapping(document.get("message"))), output_tokens=UNKNOWN)
         case "message_delta":
             reason = string(mapping(document.get("delta")).get("stop_reason"))
-            return _usage(document)._replace(finish_reason=reason)
+            return replace(_usage(document), finish_reason=reason)
         case "message_stop":
             return Payload(EventKind.DONE, ends=True)
         case "ping":  # keeps the connection open, and is no token without text
@@ -134,7 +136,7 @@ def _whole(message: Document) -> Payload:
                 calls.append(CallPart(position, string(block.get("id")), name, given))
             case str(kind) if kind in _SERVERS_CALLS:
                 text.append(string(block.get("name")) + arguments(block.get("input")))
-    ended = _usage(message)._replace(finish_reason=string(message.get("stop_reason")))
+    ended = replace(_usage(message), finish_reason=string(message.get("stop_reason")))
     return with_content(ended, text, reasoning, calls)
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from harness.apis.api import (
     ANSWER,
     BLANK,
@@ -106,7 +108,7 @@ def read(document: Document) -> Payload:
     if kind == "keepalive":  # OpenAI's own, in long silences: no token without text
         return Payload(EventKind.COMMENT)
     if kind in _LAST:
-        return _whole(mapping(document.get("response")), document)._replace(ends=True, repeats=True)
+        return replace(_whole(mapping(document.get("response")), document), ends=True, repeats=True)
     return _whole(document, document) if document.get("object") == "response" else _NOTHING
 
 

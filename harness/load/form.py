@@ -10,6 +10,7 @@ from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from harness.apis import Api
@@ -112,7 +113,7 @@ def find_form(block: bytes, blank: bytes, payload: Payload, api: Api, read_block
         suffix = rest[len(text) :]
         before, after = _cut(prefix, api), _cut(suffix, api)
         changed = _PROBE_NUMBER.join(before) + _PROBE.encode() + _PROBE_NUMBER.join(after)
-        if read_block(changed, api) != payload._replace(text=_PROBE):
+        if read_block(changed, api) != replace(payload, text=_PROBE):
             continue
         if len(before) == len(after) == 1:
             return PlainForm(prefix, suffix + blank, payload.kind)
