@@ -88,7 +88,7 @@ def verdict(night: Night) -> str:
         rest += f" What became worse before {night.suite.gate.since} is accepted."
     if night.drifts:
         worse = len(night.drifts)
-        new = {0: "none of them new", worse: "new tonight"}.get(night.new, f"{night.new} of them new")
+        new = {0: "none new", worse: "new tonight"}.get(night.new, f"{night.new} of them new")
         return f"Worse for several nights: {counted(worse, 'figure')}, {new}.{rest}"
     if night.unfinished:
         return f"No run was measured to its end, so this night has not passed.{rest}"

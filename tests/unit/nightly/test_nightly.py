@@ -273,7 +273,7 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
     changed = "Changed around then: engine version 0.26 to 0.27 (vllm, 2026-11-04)."
     assert lines[6] == f"- Worse since 2026-11-04: vllm (8 of 8 figures), by 49.8%. {changed}"
     assert lines[8] == "<details><summary>Each of the 8 figures</summary>"
-    assert verdict(replace(made, new=0)) == "Worse for several nights: 8 figures, none of them new."
+    assert verdict(replace(made, new=0)) == "Worse for several nights: 8 figures, none new."
     (added,) = series([documents.changed(entries_of[-1], label="added")])
     with_added = replace(made, courses=(*courses, added))
     assert verdict(with_added) == f"{verdict(made)} Not judged yet: 1 figure of fewer than 6 nights."
