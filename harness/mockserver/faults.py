@@ -1,6 +1,7 @@
 """Faults on demand: which requests one strikes, and what it does to the writes of an answer."""
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
@@ -12,6 +13,7 @@ from harness.mockserver.values import Garbage
 from harness.mockserver.wire import answer, error_answer
 
 NS_PER_S = 1_000_000_000
+_MODEL = re.compile(rb'"model": ?"')
 
 # Kinds that answer instead of the model, by status.
 REFUSALS = {"401": 401, "429": 429, "503": 503, "html-500": 500}
@@ -157,11 +159,11 @@ def _ended(
 
 def _renamed(writes: Iterator[Write], after: int) -> Iterator[Write]:
     """Names another model from the write on that brings more than `after` tokens; 0: in all of them."""
-    tokens, name = 0, b'"model":"'
+    tokens = 0
     for write in writes:
         tokens += write.tokens
         other = tokens > after or not after
-        yield write._replace(data=write.data.replace(name, name + b"other-")) if other else write
+        yield write._replace(data=_MODEL.sub(rb"\g<0>other-", write.data)) if other else write
 
 
 def _stalled(writes: Iterator[Write], after: int, delay_ns: int) -> Iterator[Write]:

@@ -1,3 +1,4 @@
+import json
 from random import Random
 
 import pytest
@@ -124,6 +125,14 @@ def test_body_faults_end_the_answer_in_their_own_way() -> None:
         assert last.data.endswith(b"\n\ndata: [DONE]\n\n")
     (whole,) = strike_body(Fault("error-event"), iter(WRITES[1:2]), stream=False)
     assert whole.data.startswith(b'{"error": ')
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_another_model_is_named_however_an_api_writes_its_json(separators: tuple[str, str]) -> None:
+    """Vectors and scores have a space after the colon."""
+    document = json.dumps({"model": "m", "data": []}, separators=separators).encode()
+    (write,) = strike_body(Fault("other-model"), iter([Write(0, document)]), stream=False)
+    assert json.loads(write.data) == {"model": "other-m", "data": []}
 
 
 @pytest.mark.parametrize("kind", ["wrong-usage", "429", "loading"])
