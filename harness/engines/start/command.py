@@ -6,9 +6,10 @@ import math
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.weights import HUB_TOKEN, Weights
@@ -162,10 +163,10 @@ def configured(
     model: Model | None,
     overrides: Mapping[str, Value],
     choice: LaunchChoice | None = None,
-    by_scenario: Collection[str] = (),
+    origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Backend:
     """The definition with `threads` and the user's changes in [engine.values], of the declared types.
-    `by_scenario`: those that are not of --engine-set.
+    `origins`: by key, what an error has before it in place of --engine-set.
 
     Raises SpecError for a value it does not have, or does not take when started as `choice` says (None: in
     any way), and for more context than `model` offers (None: no model).
@@ -175,7 +176,7 @@ def configured(
     values: dict[str, Value] = {"threads": computing_cpus(cpuset)} if "threads" in kinds else {}
     values |= definition.engine.values
     for key, given in overrides.items():
-        where = f"{'engine_values.' if key in by_scenario else '--engine-set '}{key}={given}"
+        where = f"{origins.get(key, '--engine-set ')}{key}={given}"
         if key not in kinds:
             also = key in settable(definition)
             lacks = f"takes no '{key}' as it is started here" if also else f"has no value '{key}'"

@@ -30,8 +30,11 @@ def engine_values(
         taken = {
             key: value for key, value in (wanted | of_variant | of_tuning | dict(given)).items() if key in own
         }
+        origins = dict.fromkeys(wanted, "engine_values.")
+        origins |= dict.fromkeys((*of_variant, *of_tuning), f"{backend.ref.label}: ")
+        origins = {key: origin for key, origin in origins.items() if key not in given}
         own_model = definition.backend.weights == "none" or backend.launch.mode == "attach"
-        configured(definition, None if own_model else model, taken, backend.launch, wanted.keys() - given)
+        configured(definition, None if own_model else model, taken, backend.launch, origins)
         values.append(taken)
     return tuple(values)
 

@@ -95,6 +95,12 @@ def test_a_value_of_the_scenario_is_not_named_after_a_flag():
         prepare(RunOptions("fixed-length", "truth", overrides=wrong, engine_values={"max_sequences": "many"}))
 
 
+def test_a_value_of_a_variant_is_not_named_after_a_flag_that_was_not_given():
+    wrong = RunOptions("fixed-length", "truth@a", variants={"a": "max_sequences=0"})
+    with pytest.raises(SpecError, match=r"^truth@a: max_sequences=0: must be at least 1, not 0$"):
+        prepare(wrong)
+
+
 def test_a_value_of_the_scenario_that_no_definition_has_is_refused_and_of_another_is_left_out():
     wrong = RunOptions("fixed-length", "truth", overrides={"engine_values.max_sequencess": 4})
     with pytest.raises(SpecError, match=r"^fixed-length:engine_values: no backend has an engine") as caught:
