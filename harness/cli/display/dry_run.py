@@ -109,6 +109,7 @@ class Description:
         planned = f"{_repeats(prepared)}{_until(prepared)}{_sized(prepared)}"
         yield f"{model}, seed {prepared.options.seed}, {planned}"
         yield ""
+        printed: dict[str, list[str]] = {}  # facts by engine: its variants share most
         for backend in prepared.backends:
             launch, track = backend.launch, backend.track
             why = f" ({launch.why})" if verbose else ""
@@ -122,9 +123,11 @@ class Description:
                 parts = {"program": process.program if process else (), "flags": flags}
                 parts["variables"] = [f"{name}={value}" for name, value in variables.items()]
                 yield from (f"    {part}: {shlex.join(words)}" for part, words in parts.items() if words)
-                yield from (
-                    f"    known of it: {line}" for line in known(backend.ref.definition, launch=launch)
-                )
+                engine = backend.ref.definition
+                facts = printed.setdefault(engine.name, [])
+                new = [fact for fact in known(engine, launch=launch) if fact not in facts]
+                yield from (f"    known of it: {fact}" for fact in new)
+                facts += new
         yield ""
         yield from self._each_cell() if verbose else self._each_load()
         yield ""

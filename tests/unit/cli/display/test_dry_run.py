@@ -318,6 +318,8 @@ def test_what_each_engine_would_be_started_with_is_named(capsys):
     assert "--ubatch-size 16" in own
     assert "--seed 0 --no-mmap\n" in own
     assert "    variables: GGML_X=1\n" in own
+    assert "    known of it: GGUF weights differ" in shipped
+    assert "known of it" not in own  # what is known of both is printed once
 
     assert main(["run", *words, "--json"]) == ExitCode.OK
     planned = json.loads(capsys.readouterr().out)["backends"]["llamacpp@a"]
