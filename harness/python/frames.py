@@ -57,10 +57,11 @@ def of_view(folder: "RunFolder", view: str) -> pd.DataFrame:
     import duckdb
 
     from harness.errors import SpecError
+    from harness.report.samples import tpot_ms_by_seq
     from harness.store import parquet
     from harness.store.database import database
 
-    with database([folder], [view]) as (connected, faults):
+    with database([folder], tpot_ms_by_seq, [view]) as (connected, faults):
         if faults:
             raise faults[0]
         try:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import by_arrival, values_ms
+from harness.metrics.latency import by_arrival, tpot_of_each_ms, values_ms
 from harness.metrics.pooled import MOST_VALUES
 from harness.metrics.view import RequestView
 from harness.model import METRICS
 from harness.records.layout import UNKNOWN, Outcome, Records
+from harness.store import RunFolder
 
 ANSWERS = 3
 DISTRIBUTED = {
@@ -45,6 +46,16 @@ def take(records: Records) -> Samples:
             if error and outcome != Outcome.ABANDONED
         ),
     )
+
+
+def tpot_ms_by_seq(folder: RunFolder, cell: str) -> NDArray[np.float64]:
+    """NaN for a request that does not count, failed, or has no gap between tokens."""
+    records, _facts = folder.read_cell(cell)
+    view = RequestView(by_arrival(records))
+    values = np.full(records.seq_count, np.nan)
+    values[view.measured_requests["seq"]] = tpot_of_each_ms(view)
+    values[np.isinf(values)] = np.nan
+    return values
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,13 +3,16 @@
 """
 
 import errno
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.errors import SpecError
 from harness.host import descriptors
@@ -29,6 +32,11 @@ _ROWS_PER_INSERT = 100
 _WITH_START = """select r.* replace (coalesce(r.start_ns, case
     when c.load_kind = 'concurrency' then coalesce(r.sent_ns, r.intended_ns)
     when c.load_kind is not null then r.intended_ns end) as start_ns)"""
+# The values that latencies of summary.json are made of: of measured requests that were answered.
+_COUNTS = "phase = 'measure' and outcome = 'ok'"
+_LATENCIES = f"""select *, case when {_COUNTS} then (first_text_ns - start_ns) / 1e6 end as ttft_ms,
+    case when {_COUNTS} then (last_text_ns - start_ns) / 1e6 end as e2e_ms,
+    case when {_COUNTS} then nullif(tpot_ms_of(run, cell, seq), 'nan') end as tpot_ms"""
 _FILES: Mapping[str, Mapping[str, str]] = {
     "requests": columns.REQUEST_COLUMNS,
     "events": columns.EVENT_COLUMNS,
@@ -49,6 +57,9 @@ _INSERT_ASKED = (
 )
 
 
+TpotMs = Callable[[RunFolder, str], NDArray[np.float64]]
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     """An open file of a cell, which DuckDB reads at `place`."""
@@ -61,12 +72,16 @@ class _File:
 
 @contextmanager
 def database(
-    folders: Sequence[RunFolder], views: Sequence[str] = RECORDS, writes: Sequence[str] = ()
+    folders: Sequence[RunFolder],
+    tpot_ms: TpotMs,
+    views: Sequence[str] = RECORDS,
+    writes: Sequence[str] = (),
 ) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
     """Yields the connection, and what is wrong with the runs that it leaves out.
 
     It reads the files of these runs and nothing else. `views`: those of RECORDS that are there, and ASKED if
     it has rows; no file of another one is opened. `writes`: places of open files, which alone it can write.
+    `tpot_ms`: the values of a cell's requests by `seq`, NaN for none; asked for if a query reads that column.
     """
     kept: list[_File] = []
     faults: list[SpecError] = []
@@ -86,6 +101,7 @@ def database(
             listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
             connected.execute(f"create table {table} ({listed})")
         connected.execute("create table files (place varchar, run varchar, cell varchar)")
+        _add_tpot(connected, {run: folder for folder, run, _files in found}, tpot_ms)
         for folder, run, files in found:
             try:
                 of_cells = list(_asked(folder, run)) if ASKED in views else []
@@ -98,6 +114,19 @@ def database(
         for view in records:
             connected.execute(f"create view {view} as {_view(view, kept)}")
         yield connected, faults
+
+
+def _add_tpot(connected: "DuckDBPyConnection", folders: Mapping[str, RunFolder], tpot_ms: TpotMs) -> None:
+    """A function for SQL: it takes events to compute, which no query waits for that leaves the column out."""
+
+    @cache
+    def values(run: str, cell: str) -> NDArray[np.float64]:
+        return tpot_ms(folders[run], cell)
+
+    def of_request(run: str, cell: str, seq: int) -> float:
+        return float(values(run, cell)[seq])
+
+    connected.create_function("tpot_ms_of", of_request, ["varchar", "varchar", "integer"], "double")
 
 
 def _opened(folder: RunFolder, run: str, views: Sequence[str], stack: ExitStack) -> list[_File]:
@@ -135,13 +164,9 @@ def _add(
     """Raises SpecError if a file cannot be opened; only a query finds a damaged page."""
     summary = folder.read_summary()
     cells = list(tables.cell_rows(run, summary, folder.read_manifest()))
-    for file in files:
-        try:
-            parquet.opened(connected, file.place).check_size()
-        except (duckdb.Error, ValueError) as error:
-            where = f"{folder.path}/cells/{file.cell}/{file.view}.parquet"
-            raise SpecError(f"cannot be read: {parquet.first_line(error)}", where=where) from None
-        connected.execute("insert into files values (?, ?, ?)", [file.place, file.run, file.cell])
+    _check_sizes(connected, folder, files)
+    columns = [file.place for file in files], run, [file.cell for file in files]
+    connected.execute("insert into files select unnest(?), ?, unnest(?)", columns)
     for view in views:
         try:
             connected.execute(f"select * from ({_view(view, files)}) limit 0")
@@ -151,6 +176,21 @@ def _add(
             ) from None
     _insert(connected, "cells", cells)
     _insert(connected, "verdicts", tables.verdict_rows(run, summary.comparison))
+
+
+def _check_sizes(connected: "DuckDBPyConnection", folder: RunFolder, files: Sequence[_File]) -> None:
+    """One query is for all files of a run: a query for each took half of the time of a short SELECT."""
+    try:
+        parquet.check_sizes(connected, [file.place for file in files])
+        return
+    except (duckdb.Error, ValueError):
+        pass  # which file it was
+    for file in files:
+        try:
+            parquet.check_sizes(connected, [file.place])
+        except (duckdb.Error, ValueError) as error:
+            where = f"{folder.path}/cells/{file.cell}/{file.view}.parquet"
+            raise SpecError(f"cannot be read: {parquet.first_line(error)}", where=where) from None
 
 
 def _asked(folder: RunFolder, run: str) -> Iterator[list[Any]]:
@@ -176,9 +216,10 @@ def _insert(connected: "DuckDBPyConnection", table: str, rows: Iterable[tables.R
 
 def _view(view: str, files: Sequence[_File]) -> str:
     rows = _rows(view, [file.place for file in files if file.view == view])
-    return (
-        rows if view != "requests" else f"{_WITH_START} from ({rows}) r left join cells c using (run, cell)"
-    )
+    if view != "requests":
+        return rows
+    started = f"{_WITH_START} from ({rows}) r left join cells c using (run, cell)"
+    return f"{_LATENCIES} from ({started})"
 
 
 def _rows(view: str, places: Sequence[str]) -> str:

@@ -29,6 +29,8 @@ _READ_MEMORY = "1GB"  # of DuckDB itself; what is read comes on top
 # What a file may say that it holds, by its size on the disk. Stamps do not compress: a row takes 7 bytes.
 _FREE_ROWS, _ROWS_PER_BYTE = 20_000, 1
 _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
+# Of a column in a row group, in what a file declares.
+_ROWS, _VALUE_BYTES = "if(column_id = 0, row_group_num_rows, 0)", "total_uncompressed_size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,19 +282,33 @@ class Source:
 
     def check_size(self) -> None:
         """Raises ValueError if the file says that it holds more than one of its size can."""
-        stored = self._stored()
-        most_rows = max(_FREE_ROWS, _ROWS_PER_BYTE * stored)
-        if self.rows > most_rows or self.value_bytes > self._most_bytes():
-            raise ValueError(
-                f"{stored:,} bytes that claim to hold {self.rows:,} rows "
-                f"and {self.value_bytes:,} bytes of values"
-            )
-
-    def _stored(self) -> int:
-        return Path(self.place).stat().st_size
+        _check_size(self.place, self.rows, self.value_bytes)
 
     def _most_bytes(self) -> int:
-        return max(_FREE_BYTES, _BYTES_PER_BYTE * self._stored())
+        return _most_bytes(_stored(self.place))
+
+
+def _stored(place: str) -> int:
+    return Path(place).stat().st_size
+
+
+def _most_bytes(stored: int) -> int:
+    return max(_FREE_BYTES, _BYTES_PER_BYTE * stored)
+
+
+def _check_size(place: str, rows: int, value_bytes: int) -> None:
+    stored = _stored(place)
+    if rows > max(_FREE_ROWS, _ROWS_PER_BYTE * stored) or value_bytes > _most_bytes(stored):
+        raise ValueError(
+            f"{stored:,} bytes that claim to hold {rows:,} rows and {value_bytes:,} bytes of values"
+        )
+
+
+def check_sizes(connected: "DuckDBPyConnection", places: Sequence[str]) -> None:
+    """Does as `Source.check_size` for many files at once. Raises duckdb.Error too, for a damaged one."""
+    query = f"select file_name, sum({_ROWS}), sum({_VALUE_BYTES}) from parquet_metadata($1) group by all"
+    for place, rows, value_bytes in connected.execute(query, [list(places)]).fetchall() if places else ():
+        _check_size(place, int(rows), int(value_bytes))
 
 
 @contextmanager
@@ -312,8 +328,7 @@ def reading(files: Confined, name: str) -> Iterator[Source]:
 def opened(connected: "DuckDBPyConnection", path: str) -> Source:
     """Raises duckdb.Error for a damaged file."""
     columns = "select name, 0, 0 from parquet_schema($1)"
-    sizes = "if(column_id = 0, row_group_num_rows, 0), total_uncompressed_size"  # of a column in a row group
-    query = f"{columns} union all select '', {sizes} from parquet_metadata($1)"
+    query = f"{columns} union all select '', {_ROWS}, {_VALUE_BYTES} from parquet_metadata($1)"
     names, rows, value_bytes = zip(*connected.execute(query, [path]).fetchall(), strict=True)
     return Source(path, connected, names, sum(rows), sum(value_bytes))
 

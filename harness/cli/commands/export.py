@@ -108,10 +108,11 @@ def _format_of(to: str) -> str:
 
 def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.Namespace) -> None:
     from harness.report.exchange import otlp
+    from harness.report.samples import tpot_ms_by_seq
     from harness.store.database import database
 
     as_spans = arguments.format == "otlp"
-    with database(folders) as (connected, faults):
+    with database(folders, tpot_ms_by_seq) as (connected, faults):
         if faults:
             raise faults[0]
         # No order by: rows come as they were written, however many, and are not held.
@@ -164,6 +165,7 @@ def _measured_with(folder: "RunFolder") -> str | None:
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
     """An existing file is replaced once the new one is whole."""
     from harness.host import paths
+    from harness.report.samples import tpot_ms_by_seq
     from harness.store import parquet, refuse_file_of_run
     from harness.store.confined import Confined
     from harness.store.database import database
@@ -177,7 +179,7 @@ def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
     try:
         with Confined(path.parent).replacing(path.name) as file:
             target = parquet.by_descriptor(file.fileno())
-            with database(folders, writes=[target]) as (connected, faults):
+            with database(folders, tpot_ms_by_seq, writes=[target]) as (connected, faults):
                 if faults:
                     raise faults[0]
                 parquet.export(connected, what, target)

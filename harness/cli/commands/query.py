@@ -26,7 +26,8 @@ EPILOG = """Views, each with the column `run`, and all but verdicts with `cell`:
              the figures of summary.json; times in ms
   verdicts   one row per pair of backends, load and metric; the verdict is
              about `a`, a ratio is a / b
-  requests   one row per request; times in ns since the cell's clock started
+  requests   one row per request; times in ns since the cell's clock started;
+             ttft_ms, e2e_ms and tpot_ms of those that statistics count
   events     one row per SSE event, two where it has two kinds of text; times
              in ns since the cell's clock started
   telemetry  one row per sample of a series
@@ -64,10 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     import duckdb
 
+    from harness.report.samples import tpot_ms_by_seq
     from harness.store.database import database
 
     folders = _folders(arguments)
-    with database(folders, _records_in(arguments.sql)) as (connected, faults):
+    with database(folders, tpot_ms_by_seq, _records_in(arguments.sql)) as (connected, faults):
         for fault in faults:
             if arguments.run:
                 raise fault

@@ -37,8 +37,8 @@ _OF_CELL = {
 }
 _MOMENTS = {"response headers": "headers_ns", "first text": "first_text_ns", "last text": "last_text_ns"}
 
-QUERY = """select r.*, c.label, c.backend, c.engine_version, c.simulated, c.load_kind, c.load_value,
-    c.started_unix_ns, c.api from requests r join cells c using (run, cell)
+QUERY = """select r.* exclude (tpot_ms), c.label, c.backend, c.engine_version, c.simulated, c.load_kind,
+    c.load_value, c.started_unix_ns, c.api from requests r join cells c using (run, cell)
     where r.sent_ns is not null and r.end_ns is not null"""
 
 

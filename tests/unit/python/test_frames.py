@@ -3,12 +3,16 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import llm_servebench as sb
+from harness.metrics.latency import by_arrival, values_ms
+from harness.metrics.view import CellView
 from harness.model import METRICS
 from harness.python import frames
+from harness.report.samples import tpot_ms_by_seq
 from harness.store import tables
 from harness.store.database import database
 from tests.factories.documents import changed
@@ -31,7 +35,7 @@ def shown(run):
 @pytest.fixture(scope="module")
 def sql(whole_run):
     """Columns and rows of a query."""
-    with database([whole_run]) as (connected, faults):
+    with database([whole_run], tpot_ms_by_seq) as (connected, faults):
         assert faults == []
 
         def rows_of(text: str) -> tuple[list[str], list[tuple]]:
@@ -102,6 +106,18 @@ def test_requests_are_in_seconds_and_what_is_not_known_is_missing(shown, whole_r
     assert failed.first_text.isna().all()
     assert failed.output_tokens.isna().all()
     assert str(requests.output_tokens.dtype) == "Int64"
+
+
+@pytest.mark.parametrize("metric", ["ttft_ms", "e2e_ms", "tpot_ms"])
+def test_latencies_of_requests_are_those_that_the_figures_of_their_cell_are_made_of(whole_run, sql, metric):
+    for found in whole_run.read_summary().cells:
+        records, facts = whole_run.read_cell(found.cell)
+        values = values_ms(CellView(by_arrival(records), facts))[metric]
+        of_cell = f"from requests where cell = '{found.cell}' and {metric} is not null order by {metric}"
+        _names, rows = sql(f"select {metric} {of_cell}")
+        assert [value for (value,) in rows] == sorted(values[np.isfinite(values)].tolist())
+        assert len(rows) > 0
+        assert np.isinf(values).sum() == found.requests.failed
 
 
 def test_events_come_in_the_order_of_the_cells_and_of_their_arrival(shown, whole_run):

@@ -33,7 +33,7 @@ def test_of_a_file(tmp_path: Path) -> None:
 
 
 def test_of_runs() -> None:
-    with pytest.raises(KeyboardInterrupt), database([]) as (connected, _):
+    with pytest.raises(KeyboardInterrupt), database([], lambda _folder, _cell: np.zeros(0)) as (connected, _):
         interrupted(connected)
 
 
