@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from harness.errors import SpecError
@@ -12,6 +12,7 @@ from harness.spec.files import locate, read_toml
 from harness.spec.strict import build
 
 Numbers = tuple[float, ...]
+_AHEAD = timedelta(hours=14)  # of the place on earth where a day begins first
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,11 @@ def load_suite(name: str) -> Suite:
     if suite.gate.floor_percent < 0:
         raise SpecError("must not be below 0", where=f"{path}:gate.floor_percent")
     if suite.gate.since:
-        check_day(suite.gate.since, f"{path}:gate.since")
+        where = f"{path}:gate.since"
+        check_day(suite.gate.since, where)
+        if suite.gate.since > (datetime.now(UTC) + _AHEAD).date().isoformat():
+            what = f"'{suite.gate.since}' has not begun: every level until then would be accepted"
+            raise SpecError(what, where=where)
     if not paths.is_name(suite.suite.name):
         most = f"must be 1 to {paths.LONGEST_NAME} bytes without '/' or what a terminal cannot show"
         raise SpecError(f"{most}: its pages have this name", where=f"{path}:suite.name")

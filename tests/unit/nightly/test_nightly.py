@@ -101,6 +101,7 @@ def test_loads_are_measured_as_they_were_given(tmp_path):
         (("[[run]]", "[gate]\nfloor_percent = -5\n[[run]]"), "floor_percent: must not be below 0"),
         (("[[run]]", '[gate]\nsince = "20.11."\n[[run]]'), "gate.since: '20.11.' is not a day"),
         (("[[run]]", '[gate]\nsince = "20261120"\n[[run]]'), "gate.since: '20261120' is not a day"),
+        (("[[run]]", '[gate]\nsince = "9999-11-20"\n[[run]]'), "gate.since: '9999-11-20' has not begun"),
         (('"mine"', '"chat/gpu"'), "suite.name: must be 1 to 200 bytes without '/'"),
         (('"mine"', '""'), "suite.name: must be 1 to 200"),
         (('"mine"', r'"chat\ngpu"'), "suite.name: must be 1 to 200"),
