@@ -117,12 +117,13 @@ def set_otherwise(definition: Backend, request: Request) -> str | None:
     """
     dialect, api = definition.dialect, APIS[definition.dialect.api]
     bare = replace(definition, dialect=replace(dialect, extra={}))
-    given: dict[str, object] = {**_OF_BENCH, **api.body(_ANY, 1)}
-    given |= common_fields(bare, replace(request, fields={}), 1)
-    for template in (dialect.tools, dialect.cache_salt, *asdict(dialect.structured).values()):
-        given |= template
-    given |= definition.lora.request if definition.lora else {}
-    taken = tuple(_paths(given))
+    thinking, lora = dialect.thinking, definition.lora.request if definition.lora else {}
+    given = (
+        *(_OF_BENCH, api.body(_ANY, 1), common_fields(bare, replace(request, fields={}), 1)),
+        *(thinking.on, thinking.off, thinking.budget, dialect.tools, dialect.cache_salt, lora),
+        *asdict(dialect.structured).values(),
+    )
+    taken = [path for table in given for path in _paths(table)]
     return next((path for path in _paths(request.fields) if any(_meet(path, each) for each in taken)), None)
 
 

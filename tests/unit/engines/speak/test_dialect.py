@@ -251,6 +251,9 @@ def test_fields_of_the_scenario_are_laid_over_what_the_definition_always_sends()
         ({"cache_salt": "mine"}, "cache_salt"),
         ({"tools": []}, "tools"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"response_format": {"json_schema": {"name": "x"}}}, "response_format.json_schema.name"),
+        ({"structured_outputs": {"regex": "x"}}, "structured_outputs.regex"),
+        ({"thinking_token_budget": 9}, "thinking_token_budget"),
         ({"top_k": 20, "stream_options": {"continuous_usage_stats": True}}, None),
     ],
 )
