@@ -63,13 +63,17 @@ def _indented(lines: Iterable[str], columns: int) -> Iterator[str]:
 
 
 def gate_lines(rows: Sequence[GateRow], *, failed: bool, worse: bool = True) -> Iterator[str]:
-    """The result of --fail-on: one line, and one for each row. `worse`: a row says that something is."""
+    """The result of --fail-on: one line, and one for each row, with its run where there are several. `worse`:
+    a row says that something is.
+    """
     if failed:
         yield "gate: failed" if worse else "gate: not decided"
     else:
         yield "gate: passed, because --undecided pass accepts:" if rows else "gate: passed"
+    several = len({row.run for row in rows}) > 1
     for row in rows:
-        yield f"  {plain(f'{row.kind}: {place_words(row)}', 400)}"
+        run = f"{row.run} " if several else ""
+        yield f"  {plain(f'{row.kind}: {run}{place_words(row)}', 400)}"
 
 
 def _reasons(findings: Sequence[ComparedFigure], refused: str | None) -> Iterator[str]:

@@ -43,6 +43,12 @@ def test_fewer_runs_than_the_baseline_are_missing():
     assert kinds(*_short(), allow_missing=["c4"]) == [("undecided", "ttft_ms.p50")]
 
 
+def test_each_row_of_several_runs_names_its_run():
+    rows = compare_runs([*_short(), run("newer", cells("vllm", 200, repeats=1))]).gate
+    words = [line.strip().partition(" vllm")[0] for line in baseline.gate_lines(rows, failed=True)]
+    assert words == ["gate: failed", "missing: new", "missing: newer", "undecided: new", "undecided: newer"]
+
+
 def _short():
     return run("old", cells("vllm", 100)), run("new", cells("vllm", 200, repeats=1))
 
