@@ -91,7 +91,8 @@ class DryRun(Record, frozen=True, kw_only=True):
         doc("Repeats after which --repeats auto looks at the verdicts; empty: no looks."),
     ]
     expected_s: Annotated[
-        float | None, doc("Expected time under load of all cells; null where one is not known.")
+        float | None,
+        doc("Expected time under load of all cells, of a search that of the last one; null: not known."),
     ]
     expected_starts_s: Annotated[
         float | None, doc("Expected time of all engine starts and pauses; null where one is not known.")

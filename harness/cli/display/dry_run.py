@@ -17,7 +17,6 @@ from harness.engines.start.command import configured, facts_ahead
 from harness.errors import SpecError
 from harness.model import (
     BackendEntry,
-    CellResult,
     DryRun,
     LaunchChoice,
     LoadPoint,
@@ -26,6 +25,7 @@ from harness.model import (
     PlannedCell,
     PlannedLaunch,
     ScenarioTables,
+    Summary,
     from_json,
 )
 from harness.model.numbers import as_given, counted, duration
@@ -57,12 +57,7 @@ class Description:
     to_install: tuple[str, ...]  # engines whose environments the run would build
     refused: tuple[str, ...]  # verdicts, by what is known before the first cell
     starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
-
-    @property
-    def expected_s(self) -> float | None:
-        """Time of the load alone, without engine starts; None if it is not known of one cell."""
-        known = [cell.expected_s for cell in self.cells if cell.expected_s is not None]
-        return sum(known) if len(known) == len(self.cells) else None
+    expected_s: float | None  # of the load alone, without engine starts; None where it is not known
 
     @property
     def document(self) -> DryRun:
@@ -184,9 +179,9 @@ class Description:
     @property
     def _amount(self) -> str:
         sizes = self.prepared.probe_sizes
+        measured = "" if self.expected_s is None else f", about {duration(self.expected_s)} of load"
         if sizes is None:
             most = "at most " if self.prepared.looks else ""
-            measured = "" if self.expected_s is None else f", about {duration(self.expected_s)} of load"
             return f"{most}{counted(len(self.cells), 'cell')}{measured}"
         loads = self.prepared.plan[0].cells
         lasts = f"lasts {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
@@ -195,7 +190,8 @@ class Description:
         searches, values = self.prepared.repeats, [cell.load.value for cell in loads]
         return (
             f"for each engine {counted(searches, 'search')} among {len(loads)} loads, usually at most "
-            f"{usually_at_most(values, searches)} probes; the last one of a search decides and {lasts}"
+            f"{usually_at_most(values, searches)} probes{measured}; the last one of a search decides and "
+            f"{lasts}"
         )
 
     @property
@@ -248,11 +244,11 @@ def _sized(prepared: Prepared) -> str:
 
 def describe(prepared: Prepared) -> Description:
     history = _history(prepared)
-    cells = [cell for block in prepared.plan for cell in block.cells]
+    cells = tuple(_planned(prepared, cell, history) for block in prepared.plan for cell in block.cells)
     machine = Machine(gpus=prepared.options.gpus)
     return Description(
         prepared,
-        tuple(_planned(prepared, cell, history) for cell in cells),
+        cells,
         tuple(lacks(prepared.engines, machine)),
         tuple(
             definition.name + size_words(definition)
@@ -260,7 +256,32 @@ def describe(prepared: Prepared) -> Description:
         ),
         tuple(refusal.sentence for refusal in refusals(prepared)),
         _starts(prepared),
+        _all_s(cells) if prepared.probe_sizes is None else _search_s(prepared),
     )
+
+
+def _all_s(cells: Sequence[PlannedCell]) -> float | None:
+    known = [cell.expected_s for cell in cells if cell.expected_s is not None]
+    return sum(known) if len(known) == len(cells) else None
+
+
+def _search_s(prepared: Prepared) -> float | None:
+    """The time of the last such search: it measures few of its loads, and which is not known ahead."""
+    highest = prepared.plan[0].cells[-1].load
+    wanted = {(backend.label, backend.launch.mode) for backend in prepared.backends}
+    took_s: float | None = None
+    for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
+        summary = _summary(folder, prepared.scenario.name)
+        if summary is None or summary.state not in ("complete", "invalid"):
+            continue
+        if not any(
+            (each.kind, each.highest) == (highest.kind, highest.value) for each in summary.capacity or ()
+        ):
+            continue
+        cells = [cell for cell in summary.cells if (cell.label, cell.launch) in wanted]
+        if len({cell.label for cell in cells}) == len(wanted):
+            took_s = sum(cell.client.wall_s or 0.0 for cell in cells)
+    return took_s
 
 
 def _started(prepared: Prepared) -> list[Block]:
@@ -338,7 +359,8 @@ def _history(prepared: Prepared) -> History:
     """Speeds of the earlier runs of a scenario of this name."""
     seconds: History = {}
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
-        for cell in _cells(folder, prepared.scenario.name):
+        summary = _summary(folder, prepared.scenario.name)
+        for cell in summary.cells if summary else ():
             counts, warmup = cell.requests, cell.requests.warmup
             if cell.point.kind == "working-set" and prepared.scenario.load.kv_tokens is None:
                 # No plan knows the prefixes of a cache of unknown size: their time is that of the others.
@@ -351,10 +373,10 @@ def _history(prepared: Prepared) -> History:
     return seconds
 
 
-def _cells(folder: RunFolder, scenario: str) -> Sequence[CellResult]:
+def _summary(folder: RunFolder, scenario: str) -> Summary | None:
     """None of another scenario: the names of folders are alike where one name ends in the other."""
     try:
         summary = folder.read_summary()
     except SpecError:
-        return ()
-    return summary.cells if summary.scenario == scenario else ()
+        return None
+    return summary if summary.scenario == scenario else None

@@ -81,6 +81,33 @@ def test_the_probes_of_a_closed_loop_have_answers_and_no_time(capsys):
     assert "--probe-seconds: only applies to --rate" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected_s"),
+    [
+        ({}, 18.0),  # two cells of 9 s
+        ({"state": "interrupted"}, None),
+        ({"capacity": None}, None),
+    ],
+)
+def test_a_search_takes_as_long_as_the_last_one(earlier, capsys, changes, expected_s):
+    """The sum over the loads that it may try would be hours, for which no night has the time."""
+    found = {"label": "llamacpp", "kind": "concurrency", "value": 4, "interval": [4, 4, 5], "highest": 16}
+    edit_summary(earlier, **{"capacity": [found], **changes})
+    search = ["--find-capacity", "--concurrency", "1,16", "--set", "slo.ttft_ms.p95=500"]
+    assert document(capsys, *search)["expected_s"] == expected_s
+    shown = " ".join(planned(capsys, *search))
+    assert (" probes, about 18 s of load; the last one" in shown) == (expected_s is not None)
+    other = document(capsys, *search[:2], "1,32", *search[3:])
+    assert other["expected_s"] is None
+
+
+def test_a_search_that_never_ended_takes_no_known_time(capsys):
+    """Of an open loop the time at each load is known."""
+    run = ["run", "--scenario", "fixed-length", "--launch", "simulate", "--backends", "vllm", *SEARCH]
+    assert main([*run, "--dry-run", "--json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["expected_s"] is None
+
+
 def test_time_is_that_of_earlier_requests_and_starts_with_the_pause_between_them(earlier, capsys):
     lines = planned(capsys, *CLOSED, "--repeats", "2")
     assert "  llamacpp  4 in flight  10 s each: 1 earlier run of this scenario in results" in lines
