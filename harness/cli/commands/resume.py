@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.commands.run_session import resumed, run_and_show
+    from harness.model.numbers import counted
     from harness.run.keep import origin
     from harness.run.keep.manifest import require_unchanged
     from harness.run.setup.options import stored_options
@@ -44,11 +45,11 @@ def main(arguments: argparse.Namespace) -> int:
     if folder.is_held:
         raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
     if stored.state == "complete" and not _missing(folder, stored):
-        raise SpecError(
-            "nothing is missing: every cell was measured",
-            where=str(folder.path),
-            hint=f"`bench report {shlex.quote(str(folder.path))}` makes its table and report again",
-        )
+        hint = f"`bench report {shlex.quote(str(folder.path))}` makes its table and report again"
+        cells = folder.read_summary().cells if folder.has("summary.json") else ()
+        if invalid := sum(cell.invalid for cell in cells):
+            hint = f"only a new run measures {counted(invalid, 'INVALID cell')} again; {hint}"
+        raise SpecError("nothing is missing: every cell was measured", where=str(folder.path), hint=hint)
     given = stored_options(stored, str(folder.path / "manifest.json"))
     if (doubts := origin.differences(folder.run_id, given)) and not arguments.trust_folder:
         _require_trust(folder, doubts)
@@ -75,16 +76,23 @@ def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
 
 
 def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
-    """Whether an engine did not start or answered no question, or cells are missing or damaged. --repeats
-    auto leaves out what it does not need."""
+    """Whether an engine did not start or answered no question, or cells are missing or damaged."""
     from harness.model import UNSET
     from harness.store import seal
     from harness.validity import notices
 
     code = notices.AGREEMENT_MISSING.code
     unasked = any(warning.code == code and warning.backend is not UNSET for warning in stored.warnings)
-    planned = () if stored.stopping else stored.order
-    if unasked or stored.failures or not set(planned) <= set(folder.cells()):
+    if unasked or stored.failures or not set(_needed(stored)) <= set(folder.cells()):
         return True
     _, damaged = seal.faults(folder.files) or (0, [])
     return any(fault.path.startswith(("cells/", "workloads/")) for fault in damaged)
+
+
+def _needed(stored: "Manifest") -> Iterable[str]:
+    """Of --repeats auto the cells up to its first look: later looks leave some out."""
+    looks = stored.stopping
+    if looks is None:
+        return stored.order
+    first = 0 if looks.blocks else min(looks.repeats, looks.looks[0])
+    return [name for name in stored.order if int(name.rpartition("-r")[2]) < first]

@@ -171,6 +171,26 @@ def test_cells_that_were_cut_short_and_engines_that_did_not_start_are_missing(ru
     assert _missing(run, manifest) is missing
 
 
+def test_an_invalid_cell_is_measured_and_only_a_new_run_measures_it_again(run, capsys):
+    cells = run.read_json("summary.json")["cells"]
+    for cell in cells[:2]:
+        cell["validity"]["verdict"] = "INVALID"
+    change_json(run.path / "summary.json", lambda summary: summary.update(cells=cells))
+    mend(run.path)
+    assert main(["resume", str(run.path)]) == ExitCode.USAGE
+    assert "hint: only a new run measures 2 INVALID cells again; `bench report" in capsys.readouterr().err
+
+
+def test_cells_before_the_first_look_are_missing_where_an_engine_died(run):
+    """Each is needed for the look; the repeats after it are only those that it asked for."""
+    order, stored = [*run.cells(), "009-llamacpp-c2-r2", "010-llamacpp-c2-r3"], run.read_manifest()
+    for repeats, missing in ((3, True), (2, False), (0, False)):
+        stopped = documents.changed(stored, order=order, stopping=LOOKS | {"repeats": repeats})
+        assert _missing(run, stopped) is missing
+    in_blocks = documents.changed(stored, order=order, stopping=LOOKS | {"blocks": [4, 4, 4]})
+    assert not _missing(run, in_blocks)
+
+
 def test_repeats_that_were_not_needed_are_not_missing(run):
     cells = [*run.cells(), "009-llamacpp-c2-r4"]
     assert _missing(run, documents.changed(run.read_manifest(), order=cells))
