@@ -96,14 +96,17 @@ def _read_strings(strings: list[bytes]) -> list[str]:
     return texts
 
 
-def find_form(block: bytes, blank: bytes, payload: Payload, api: Api, read_block: ReadBlock) -> Form | None:
+def find_form(
+    body: bytes, event: slice, following: int, payload: Payload, api: Api, read_block: ReadBlock
+) -> Form | None:
     """The form of an event that is generated text and nothing else; proven by parsing a changed copy.
 
-    `blank`: the empty line that follows the event.
+    None unless the event at `following` begins alike: the copy of an answer's only token helps nobody.
     """
     text = payload.text.encode("utf-8", "surrogatepass")
     if payload != Payload(payload.kind, payload.text, model=payload.model) or payload.kind not in GENERATED:
         return None
+    block, blank = body[event], body[event.stop : following]
     if not blank.endswith(b"\n"):  # a \r may be half of a line end
         return None
     for match in _before_text(api.text_keys).finditer(block):
@@ -112,6 +115,8 @@ def find_form(block: bytes, blank: bytes, payload: Payload, api: Api, read_block
             continue
         suffix = rest[len(text) :]
         before, after = _cut(prefix, api), _cut(suffix, api)
+        if not body.startswith(before[0], following):
+            continue
         changed = _PROBE_NUMBER.join(before) + _PROBE.encode() + _PROBE_NUMBER.join(after)
         if read_block(changed, api) != replace(payload, text=_PROBE):
             continue

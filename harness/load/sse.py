@@ -231,7 +231,7 @@ def parse_events(body: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
             parsed.add(payload, end - claimed)
             claimed = end
             if budget > 0:
-                form = find_form(block, body[stop:end], payload, api, read_block) or form
+                form = find_form(body, slice(start, stop), end, payload, api, read_block) or form
         start = end
     parsed.join_halves()
     return parsed

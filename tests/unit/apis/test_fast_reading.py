@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from harness.apis import COMPLETIONS, MESSAGES, RESPONSES, Api
 from harness.load import sse
 from harness.load.sse import Parsed, parse_events
+from tests.factories.answers import DONE, FINISH, USAGE, delta, event
 from tests.factories.api_streams import (
     completions,
     llamacpp_messages,
@@ -67,6 +68,18 @@ def test_equal_events_are_read_without_parsing_each(
     parsed = parse_events(body, api, ended=True)
     assert parsed.text() == "".join(texts)
     assert len(calls) <= MOST_OTHERS
+
+
+def test_the_only_token_of_an_answer_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event of its form follows, so none needs a form."""
+    documents = [delta("", role="assistant"), delta("so"), FINISH, USAGE]
+    calls = []
+    monkeypatch.setattr(
+        "harness.apis.payload.msgspec.json.decode",
+        lambda data, decode=msgspec.json.decode: calls.append(data) or decode(data),
+    )
+    parse_events(b"".join(map(event, [*documents, DONE])), ended=True)
+    assert calls == documents
 
 
 _texts = st.lists(
