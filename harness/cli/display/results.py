@@ -31,13 +31,13 @@ def show(
         print(as_document(folder))
         return
     summary, width = folder.read_summary(), page_width()
-    print("\n".join(_lines(summary, arguments, width, sketch)), flush=True)
+    print("\n".join(_lines(summary, arguments, width, sketch)), end="\n\n", flush=True)
     page = folder.path / "report.html"
     files: Sequence[Path] = ()
     try:
         files = draw(folder)
     finally:
-        print(f"\nrun folder: {folder.path}")
+        print(f"run folder: {folder.path}")
         if page in files:
             print(f"report:     {page}")
         print("\n".join(next_lines(summary, width, str(folder.path))))

@@ -53,7 +53,7 @@ def test_the_answer_is_there_before_the_page(answered):
     assert any(line.startswith("8 users  calm: first token after ") for line in lines)
     out, err = process.communicate("\n", timeout=60)
     assert process.returncode in MEASURED, err
-    assert f"\nrun folder: {page.parent}\nreport:     {page}\n" in out
+    assert f"run folder: {page.parent}\nreport:     {page}\n" in out
     assert page.exists()
 
 
@@ -63,7 +63,7 @@ def test_an_interrupted_drawing_leaves_a_whole_run(answered):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     folder = run_folder()
-    assert f"\nrun folder: {folder}\n" in out
+    assert f"run folder: {folder}\n" in out
     assert err.endswith(f"kept; to make the report:\n  bench report {folder}\n")
     assert not (folder / "report.html").exists()
     assert bench_here("report", str(folder)).stdout.count(f"report:     {folder}/report.html\n") == 1

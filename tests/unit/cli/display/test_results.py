@@ -48,7 +48,8 @@ def test_the_answer_is_there_before_the_page_is_drawn(capsys, run, verbose):
 
     parts.append(shown(capsys, run, verbose=verbose, draw=draw))
     assert "".join(parts) == whole
-    assert parts[1].startswith(f"\nrun folder: {run.path}\n")
+    assert parts[0].endswith("\n\n")
+    assert parts[1].startswith(f"run folder: {run.path}\n")
 
 
 def test_verbose_prints_more_and_a_sketch_is_drawn_in_both(capsys, run):
