@@ -78,9 +78,8 @@ def _capacities(earlier: Sequence[HistoryEntry], summary: Summary, asked: int) -
             elif found.searches < asked:
                 yield Missing(label, None, metric, f"{found.searches} of {counted(asked, 'search')}")
             cells = [cell for cell in summary.cells if cell.label == label]
-            before = [
-                load for entry in earlier if entry.label == label for load in known(entry.carried) or ()
-            ]
+            same = (entry for entry in earlier if entry.label == label and metric in entry.metrics)
+            before = [load for entry in same for load in known(entry.carried) or ()]
             if more := _fail_more(carried(cells, found), before, level):
                 yield Missing(label, None, metric, more)
 

@@ -107,6 +107,17 @@ def test_a_night_whose_search_fails_more_requests_fails(before, tonight, words):
     assert [place_words(one).partition(": ")[2].startswith(words) for one in gone] == [True] * bool(words)
 
 
+def test_failures_at_a_rate_say_nothing_of_as_many_users():
+    """A night that was as those before it failed where the rates of another search had no failures."""
+    fails = {1: 0, 4: 12}
+    earlier = [
+        *(line for number in range(2) for line in entries(*failing(number, "concurrency", fails))),
+        *(line for number in range(12) for line in entries(*failing(number, "rate", {1: 0, 4: 0}))),
+    ]
+    search_of_users = Entry("chat", ("vllm",), find_capacity=True)
+    assert list(missing(search_of_users, "", earlier, *failing(2, "concurrency", fails))) == []
+
+
 def test_a_rate_is_a_metric_of_its_own():
     (line,) = nights([8], kind="rate")
     assert list(line.metrics) == ["capacity_requests_per_s"]
