@@ -191,8 +191,7 @@ def _step(
     document = _document(printed)
     folder = _folder(document, out)
     if interrupted:
-        kept = f"`bench resume {folder.path}` measures the rest" if folder else "nothing was measured"
-        return Step(entry, "interrupted", kept, ExitCode.INTERRUPTED, wall_s, folder)
+        return Step(entry, "interrupted", _kept(folder), ExitCode.INTERRUPTED, wall_s, folder)
     if late:
         return Step(entry, "out of time", "the budget of the night is spent", 0, wall_s, folder)
     code = process.returncode
@@ -201,6 +200,14 @@ def _step(
         return Step(entry, "failed", why, _failure(code), wall_s, folder)
     why = "INVALID cells" if code == ExitCode.INVALID else ""
     return Step(entry, "measured", why, code, wall_s, folder)
+
+
+def _kept(folder: RunFolder | None) -> str:
+    if folder is None:
+        return "nothing was measured"
+    if folder.read_manifest().state == "complete":
+        return f"every cell was measured; `bench report {folder.path}` makes the report"
+    return f"`bench resume {folder.path}` measures the rest"
 
 
 def _files(entry: Entry, out: Path, note: Callable[[str], None]) -> Step:
