@@ -12,22 +12,30 @@ HEAD = """# Validity: what may be wrong with a cell or a run
 
 This page lists every code that a cell or a run can carry: what is measured, its limit, and what to do.
 
-It is made from the rules in `harness/validity` by `make pages`; a test checks that.
+| verdict of a cell | its figures |
+|---|---|
+| VALID | can be used |
+| SUSPECT | can be used with the stated doubt |
+| INVALID | are withheld, and `bench run` exits with 4 |
+
+INVALID figures may be the client's and not the server's, or describe too few successes to mean anything.
+A rule with "alone" next to its verdict makes these metrics doubtful and no others.
+A figure at its limit keeps it; `contended`, `stolen-time` and the start in `ramp-kept` begin at theirs.
+The cause of an INVALID cell decides what follows:
+
+| cause | what follows |
+|---|---|
+| engine | the run failed, which counts against the engine ([verdicts.md](verdicts.md#runs-that-fail)) |
+| client, machine | it is measured again, at most twice, unless it took more than half an hour |
+| work | it is about what was asked for, so measuring again is no better |
+
+Of several causes an engine that died or restarted comes first, then a machine that stood still. After these
+come the client, the machine and the engine. The client comes last where its fault only made the load easier:
+idle slots fail no request.
+
+`make pages` makes this page of the rules in `harness/validity`; a test checks that.
 [How to add one](contributing/add-a-validity-rule.md) is a page of its own, and so is
 [which doubt goes where](contributing/which-doubt.md).
-
-Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its
-limit, and what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and
-not the server's, or describe too few successes to mean anything; they are withheld, and `bench run` exits
-with 4. A rule with "alone" next to its verdict makes these metrics doubtful and no others. A figure at its
-limit keeps it; `contended`, `stolen-time` and the start in `ramp-kept` begin at theirs.
-
-The cause decides what follows from an INVALID cell. *engine*: the run failed, which counts against the engine
-([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice, unless
-it took more than half an hour. *work*: it is about what was asked for, so measuring again is no better.
-Where a cell is INVALID for several causes the client comes first, then the machine, then the engine, unless
-the engine died or restarted, the machine stood still, or the client's fault only made the load easier: idle
-slots fail no request.
 """
 CAPACITY = """## Capacity searches
 
