@@ -322,9 +322,12 @@ def _limits(summary: Summary) -> Iterator[Note]:
 def prices(summary: Summary) -> Iterator[str]:
     """The currency and the basis of each price, which columns of costs lack, and the reason a price leads to
     no cost."""
+    bases: dict[tuple[str, str], list[str]] = {}
     for price, owners in charged(summary).items():
-        what = f"{as_given(price.per_hour)} per hour for {price.covers} ({price.source}){owners}"
-        yield plain(f"cost in {price.currency}: {what}")
+        what = f"{as_given(price.per_hour)} per hour for {price.covers}{owners}"
+        bases.setdefault((price.currency, price.source), []).append(what)
+    for (currency, source), each in bases.items():
+        yield plain(f"cost in {currency}: {'; '.join(each)} ({source})", 600)
     without: dict[str, dict[str, None]] = {}
     for cell in summary.cells:
         if not cell.invalid and (why := cell.null_reasons.get("cost", NO_PRICE)) != NO_PRICE:

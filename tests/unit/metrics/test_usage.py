@@ -594,8 +594,7 @@ def test_each_price_of_a_run_names_the_backends_that_it_is_charged_to():
     page = str(machine_section(page_of(made)))
     assert "2 USD per hour for 1 × A (list): a and c; 4 USD per hour for 2 × A (list): b. Each" in page
     assert [note.text for note in notes(made) if note.text.startswith("cost")] == [
-        "cost in USD: 2 per hour for 1 × A (list): a and c",
-        "cost in USD: 4 per hour for 2 × A (list): b",
+        "cost in USD: 2 per hour for 1 × A: a and c; 4 per hour for 2 × A: b (list)"
     ]
 
 
