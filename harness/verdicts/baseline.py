@@ -229,7 +229,7 @@ class _Pair:
         baseline, new = (
             Side(member.run.manifest, member.label, member.cells) for member in (self.old, self.new)
         )
-        return differences(baseline, new)
+        return differences(baseline, new, forced=self.force)
 
     @property
     def same_backend(self) -> bool:

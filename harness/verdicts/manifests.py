@@ -47,17 +47,18 @@ class Side:
         return known(self.backend.backend), known(self.backend.variant)
 
 
-def differences(baseline: Side, new: Side) -> list[Difference]:
+def differences(baseline: Side, new: Side, *, forced: bool = False) -> list[Difference]:
     """Differences in the order of the table of conditions, then those that no row of it covers.
 
     A setting that only one side gives is one of them. A fact of the run or the machine that only one side
-    knows is not, because older versions recorded fewer.
+    knows is not, because older versions recorded fewer. `forced`: nothing refuses, so that what would have
+    refused cells is listed too.
     """
     first, second = _of_engines(baseline), _of_engines(new)
     by_key = {
         key.code: difference
         for key in TABLE
-        if (difference := _of_key(key, baseline, new, first, second)) is not None
+        if (difference := _of_key(key, baseline, new, first, second, forced)) is not None
     }
     return [
         *by_key.values(),
@@ -172,11 +173,13 @@ def _settings(manifest: Manifest, tables: Sequence[str]) -> Iterator[tuple[str, 
             yield name, value
 
 
-def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:
+def _of_key(
+    key: Key, baseline: Side, new: Side, first: Settings, second: Settings, forced: bool
+) -> Difference | None:
     before, after = first.known.get(key.code), second.known.get(key.code)
     kind = relation(baseline.measured, new.measured)
     # What cells know refuses no pair: they are judged one by one, and here it is listed.
-    listed = before is after is None and (key.effect(kind) == "shown" or bool(key.metrics))
+    listed = before is after is None and (forced or key.effect(kind) == "shown" or bool(key.metrics))
     if listed:
         before, after = _of_cells(key, baseline), _of_cells(key, new)
     if before == after or key.effect(kind) == "ignored":
@@ -184,7 +187,7 @@ def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settin
     if None in (before, after) and not (key.named and first.raw and second.raw):
         return None
     # Whether a limit was reached is known from the cells, which are judged by the same table.
-    matters = not listed and key.refuses(kind, before, after) and key.code != "max-sequences"
+    matters = (forced or not listed) and key.refuses(kind, before, after) and key.code != "max-sequences"
     return Difference(key.title, before or NOT_GIVEN, after or NOT_GIVEN, matters)
 
 

@@ -810,6 +810,22 @@ def test_what_is_forced_is_not_refused():
     ]
 
 
+def test_what_would_have_refused_the_cells_is_listed_where_it_is_forced():
+    """Else a forced comparison looks like one of equals."""
+    runs = [
+        run(name, cells("vllm", value, conditions={"sent_fields": {}, "own_fields": {"top_k": top_k}}))
+        for name, value, top_k in (("old", 100, 3), ("new", 150, 4))
+    ]
+    (refused_pair,) = compare_runs(runs).pairs
+    assert refused_pair.differences == ()
+    assert refused_pair.findings[0].verdict == "not comparable"
+    (pair,) = compare_runs(runs, force=True).pairs
+    assert pair.findings[0].verdict == "slower"
+    assert [(each.what, each.baseline, each.new, each.matters) for each in pair.differences] == [
+        ("request fields of the scenario", '{"top_k": 3}', '{"top_k": 4}', True)
+    ]
+
+
 def test_a_backend_that_is_not_there_because_it_did_not_start_says_so():
     failures = [{"backend": "tgi", "repeat": 0, "error": "no memory"}]
     new = run("new", cells("vllm", 100), failures=failures)
