@@ -288,16 +288,16 @@ class Source:
         return _most_bytes(_stored(self.place))
 
 
-def _stored(place: str) -> int:
-    return Path(place).stat().st_size
+def _stored(file: str) -> int:
+    return Path(file).stat().st_size
 
 
 def _most_bytes(stored: int) -> int:
     return max(_FREE_BYTES, _BYTES_PER_BYTE * stored)
 
 
-def _check_size(place: str, rows: int, value_bytes: int) -> None:
-    stored = _stored(place)
+def _check_size(file: str, rows: int, value_bytes: int) -> None:
+    stored = _stored(file)
     if rows > max(_FREE_ROWS, _ROWS_PER_BYTE * stored) or value_bytes > _most_bytes(stored):
         raise ValueError(
             f"{stored:,} bytes that claim to hold {rows:,} rows and {value_bytes:,} bytes of values"
@@ -307,8 +307,8 @@ def _check_size(place: str, rows: int, value_bytes: int) -> None:
 def check_sizes(connected: "DuckDBPyConnection", places: Sequence[str]) -> None:
     """Does as `Source.check_size` for many files at once. Raises duckdb.Error too, for a damaged one."""
     query = f"select file_name, sum({_ROWS}), sum({_VALUE_BYTES}) from parquet_metadata($1) group by all"
-    for place, rows, value_bytes in connected.execute(query, [list(places)]).fetchall() if places else ():
-        _check_size(place, int(rows), int(value_bytes))
+    for file, rows, value_bytes in connected.execute(query, [list(places)]).fetchall() if places else ():
+        _check_size(file, int(rows), int(value_bytes))
 
 
 @contextmanager

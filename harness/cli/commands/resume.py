@@ -90,7 +90,7 @@ def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
 
 
 def _needed(stored: "Manifest") -> Iterable[str]:
-    """Of --repeats auto the cells up to its first look: later looks leave some out."""
+    """The cells of a run; of --repeats auto those up to its first look, since later ones leave some out."""
     looks = stored.stopping
     if looks is None:
         return stored.order
