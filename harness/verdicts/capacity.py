@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -147,7 +148,7 @@ def _saturated(
     half = [load for load in served if load <= value / 1.9]
     if half and served[value] < (1 + KNEE) * served[max(half)]:
         return (
-            f"{short(served[value])} requests/s, at {as_given(max(half))} in flight it was "
+            f"{short(served[value])} requests/s, at {_load_words('concurrency', max(half))} it was "
             f"{short(served[max(half)])}"
         )
     return None
@@ -263,24 +264,31 @@ def _servers(capacity: Capacity, value: float, price: Price | None) -> str:
     return f"; {as_given(capacity.highest)} {unit}, divided evenly, take {at_most}{count} such servers{cost}"
 
 
+def _load_words(kind: str, value: float) -> str:
+    """Users, as the table has it, and not requests in flight: who thinks before the next one has none."""
+    return f"{as_given(value)} {'requests/s' if kind == 'rate' else 'user' if value == 1 else 'users'}"
+
+
 def _answer_words(capacity: Capacity) -> str:
-    unit = "requests/s" if capacity.kind == "rate" else "in flight"
     low, value, high = capacity.interval
+    load_words = partial(_load_words, capacity.kind)
+    keep = "keeps" if capacity.kind == "concurrency" and value == 1 else "keep"
     if capacity.kept_by_search is None:  # of an earlier version, without long probes: it only brackets it
         ends = ("?" if end is None else as_given(end) for end in (low, high))
+        unit = "requests/s" if capacity.kind == "rate" else "users"
         return f"between {' and '.join(ends)} {unit}, not confirmed by long probes: measure it again"
     probes = sum(tried.runs for tried in capacity.tested)
     effort = f"{counted(probes, 'probe')} in {counted(capacity.searches, 'search')}"
     if value is not None and high is not None:
-        return f"{as_given(value)} {unit} keep the limits ({_span(low, high)}; {effort})"
+        return f"{load_words(value)} {keep} the limits ({_span(low, high)}; {effort})"
     if value is not None:
-        return f"at least {as_given(value)} {unit} keep the limits, the highest load tried ({effort})"
+        return f"at least {load_words(value)} {keep} the limits, the highest load tried ({effort})"
     if capacity.kept_short is not None and high is None:
-        return f"not decided: {as_given(capacity.kept_short)} {unit} kept the limits for a short time only"
+        return f"not decided: {load_words(capacity.kept_short)} kept the limits for a short time only"
     if not capacity.tested:
         return "not decided: nothing was measured"
     lowest = capacity.tested[0]
-    load, why = f"{as_given(lowest.value)} {unit}, the lowest load tried", lowest.why and f": {lowest.why}"
+    load, why = f"{load_words(lowest.value)}, the lowest load tried", lowest.why and f": {lowest.why}"
     if high is not None and lowest.kept == lowest.runs and not any(capacity.kept_by_search or ()):
         return f"not decided: no long probe kept the limits ({_span(low, high)}; {effort})"
     reserve = RESERVE if capacity.kind == "rate" else 0.0

@@ -29,7 +29,7 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(found):
     tested = [(one["value"], one["kept"], one["runs"]) for one in capacity["tested"]]
     assert tested == [(1, 1, 1), (2, 2, 2), (3, 0, 2)]
     assert capacity["tested"][0]["attainment"] == 1
-    assert "narrow: 2 in flight keep the limits (95% interval 2 to 3; 5 probes in 1 search)" in found
+    assert "narrow: 2 users keep the limits (95% interval 2 to 3; 5 probes in 1 search)" in found
     assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
 
 
@@ -75,7 +75,7 @@ def test_a_search_that_was_cut_short_goes_on_at_its_last_load():
     assert last.is_dir()
     assert kept == {cell: (cell / "cell.json").stat().st_mtime_ns for cell in kept}
     again = bench("report", str(run_folder()), limit_s=100)
-    assert "2 in flight keep the limits" in again.stdout + (run_folder() / "report.html").read_text()
+    assert "2 users keep the limits" in again.stdout + (run_folder() / "report.html").read_text()
 
 
 def test_a_search_without_limits_is_refused(here):

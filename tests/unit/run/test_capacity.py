@@ -103,7 +103,7 @@ def test_a_closed_loop_ends_at_its_highest_load_or_at_its_lowest():
     assert only(cells).interval == (64, 64, None)
     cells = searched(0, loads=SLOTS, kind="concurrency")
     assert sizes_of(cells) == ([8, 4, 2, 1], [1])
-    assert words(only(cells)).startswith("vllm: 1 in flight, the lowest load tried, miss the limits: ")
+    assert words(only(cells)).startswith("vllm: 1 user, the lowest load tried, miss the limits: ")
 
 
 @pytest.mark.parametrize("limit", [3, 5, 6, 7])
@@ -610,7 +610,7 @@ def test_the_answer_is_below_what_the_server_carried_at_most():
 def test_a_closed_loop_needs_no_reserve():
     found = only(three(8, 8, 8, kind="concurrency"))
     span = "(95% interval 8 to 9; 9 probes in 3 searches)"
-    assert words(found).startswith(f"vllm: 8 in flight keep the limits {span}")
+    assert words(found).startswith(f"vllm: 8 users keep the limits {span}")
 
 
 def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
@@ -621,11 +621,11 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
         saturated_from=2048,
     )
     span = "(95% interval 998 to 1090; 9 probes in 3 searches)"
-    assert words(loop) == f"vllm: 1024 in flight keep the limits {span}; saturated from 2048"
+    assert words(loop) == f"vllm: 1024 users keep the limits {span}; saturated from 2048"
     top = changed(loop, interval=(1024, 1024, None), saturated_from=None)
-    assert words(top).startswith("vllm: at least 1024 in flight keep the limits")
+    assert words(top).startswith("vllm: at least 1024 users keep the limits")
     short = changed(top, interval=(None, None, None))
-    assert words(short) == "vllm: not decided: 1024 in flight kept the limits for a short time only"
+    assert words(short) == "vllm: not decided: 1024 users kept the limits for a short time only"
     limit = made(Limit, metric="ttft_ms", share="p95", limit_ms=1_200_000.0)
     rates = structs.replace(loop, kind="rate", interval=Interval(1190.0, 1230.0, 1290.0))
     assert words(rates).startswith("vllm: 1230 requests/s keep the limits (95% interval 1190 to 1290; ")
@@ -714,7 +714,7 @@ def test_a_closed_loop_whose_doubling_brings_nothing_is_saturated():
 
 def test_rates_and_queues_of_thousands_are_plain_numbers():
     loops = [cell(load, kind="concurrency", served=served) for load, served in ((1024, 1500), (2048, 1510.4))]
-    assert only(loops, 1).tested[1].why == "1510 requests/s, at 1024 in flight it was 1500"
+    assert only(loops, 1).tested[1].why == "1510 requests/s, at 1024 users it was 1500"
     grown = cell(
         40, arrivals=9000, answered=2000, in_system_first=7, in_system_last=4321.0, in_system_mean=2000
     )
@@ -854,7 +854,7 @@ def test_words_where_nothing_is_known():
     nothing = made(Capacity, given)
     assert words(nothing) == "a: not decided: nothing was measured"
     old = made(Capacity, {"label": "a", "kind": "concurrency", "interval": [None, None, None]})
-    assert words(old) == "a: between ? and ? in flight, not confirmed by long probes: measure it again"
+    assert words(old) == "a: between ? and ? users, not confirmed by long probes: measure it again"
 
 
 def test_the_sentence_names_every_limit_and_needs_one():

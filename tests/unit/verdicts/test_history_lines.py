@@ -175,9 +175,9 @@ def test_texts_and_charts_name_a_capacity_without_a_load():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"value": None}, "not sure of 9 in flight"),
+        ({"value": None}, "not sure of 9 users"),
         ({"value": None, "kept_by_search": None, "interval": (7, None, 9)},
-         "between 7 and 9 in flight, not confirmed by long probes: measure it again"),
+         "between 7 and 9 users, not confirmed by long probes: measure it again"),
         ({"tested": (spoiled(12),)},
          "may be higher: the client or the machine spoiled probes at 12"),
         ({"first": 1}, "without its first repeat, its requests are not known to be those of other runs"),

@@ -126,4 +126,4 @@ def test_a_search_shows_the_latency_that_has_the_limit_and_begins_with_what_was_
     assert strong[0] == "a carries more than b: 2 times the load (1.6 to 2.25)"
     assert strong[1].startswith("Within TTFT p95 ≤ 100 ms, a serves 8 users at once")
     assert "64 of them, divided evenly, take 16 such servers" in strong[2]
-    assert '<p class="muted small">Capacity a: 8 in flight keep the limits' in page
+    assert '<p class="muted small">Capacity a: 8 users keep the limits' in page
