@@ -261,7 +261,8 @@ class Source:
         file of this size may hold."""
         wanted = [f"coalesce({name}::varchar, '')" for name in names]
         result = self.connected.execute(f"select {', '.join(wanted)} from read_parquet($1)", [self.place])
-        columns = [_Texts(name, self._most_bytes()) for name in names]
+        most_bytes = _most_bytes(_stored(self.place))
+        columns = [_Texts(name, most_bytes) for name in names]
         while row := result.fetchone():  # a single text may stand in every row and be long
             for column, value in zip(columns, row, strict=True):
                 column.add(value)
@@ -283,9 +284,6 @@ class Source:
     def check_size(self) -> None:
         """Raises ValueError if the file says that it holds more than one of its size can."""
         _check_size(self.place, self.rows, self.value_bytes)
-
-    def _most_bytes(self) -> int:
-        return _most_bytes(_stored(self.place))
 
 
 def _stored(file: str) -> int:
