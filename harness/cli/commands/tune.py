@@ -132,10 +132,9 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
         print(f"the default stands: {values} is not shown to be {better}\n  {result.verdict}: {result.why}")
     if result.unfinished:
         print(f"not decided: {result.unfinished}")
+    print(f"trials: {result.folder}", flush=True)
     if result.comparison is not None:
         from harness import report
 
-        sys.stdout.flush()  # the pictures take seconds
-        report.build(result.comparison)
-    print(f"trials: {result.folder}")
+        report.build(result.comparison)  # takes seconds
     return ExitCode.OK

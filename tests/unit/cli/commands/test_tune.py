@@ -100,6 +100,15 @@ def test_what_was_better_is_stored_and_how_to_use_it_is_said(search, capsys):
     assert "use it as vllm@/config/variants/vllm.toml" in capsys.readouterr().out
 
 
+def test_the_answer_is_printed_before_the_report_of_its_comparison_is_made(search, monkeypatch, capsys):
+    answered = []
+    monkeypatch.setattr(report, "build", lambda _folder: answered.append(capsys.readouterr().out))
+    search.result = result(comparison=RUN, verdict="same", values={"threads": 2})
+    assert main(COMMAND) == ExitCode.OK
+    assert answered[0].splitlines()[-1] == "trials: results/tune-1"
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("backend", "words", "use"),
     [
