@@ -37,8 +37,10 @@ def check_entries(
 def _located(error: BenchError, entry: Entry, where: str) -> BenchError:
     """The error at the key of the suite instead of at the flag."""
     key = _key(error, entry)
-    at_flag = error.where is None or _FLAG.match(error.where)
-    what = error.what if at_flag else f"{error.where}: {error.what}"
+    given = error.where or ""
+    flag = _FLAG.match(given)
+    about = given[flag.end() :].strip() if flag else given
+    what = f"{about}: {error.what}" if about else error.what
     kind = SetupError if isinstance(error, SetupError) else SpecError
     return kind(what, where=f"{where}.{key}" if key else where, hint=error.hint)
 

@@ -189,6 +189,14 @@ def test_what_a_setting_is_wrong_about_is_found_at_its_key(night, tmp_path, keys
     assert night.wrong[0].startswith(f"mine.toml:run[0].{key}: ")
 
 
+def test_the_value_that_is_wrong_is_named_next_to_its_key(night, tmp_path):
+    run = '[[run]]\nscenario = "fixed-length"\nbackends = ["vllm"]\n'
+    run += 'engine_set = ["threads=2", "max_sequences=0"]\n'
+    (tmp_path / "mine.toml").write_text(SUITE.partition("[[run]]")[0] + run)
+    main(["nightly", "mine.toml"])
+    assert night.wrong[0] == "mine.toml:run[0].engine_set: max_sequences=0: must be at least 1, not 0"
+
+
 def test_a_pin_is_looked_up_where_a_variant_of_the_suite_is_measured(night, tmp_path):
     about = SUITE.partition("[[run]]")[0]
     run = '[[run]]\nscenario = "fixed-length"\nbackends = ["{0}@mine"]\nvariant = ["mine={1}"]\n'
