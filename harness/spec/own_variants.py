@@ -72,6 +72,11 @@ def with_variant(definition: Backend, name: str, words: str) -> Backend:
             given[key] = value if equals else next(following, "")
         else:
             args.append(word)
+    for before, word in pairwise((*program, *flags)):
+        key, equals, _ = word.partition("=")
+        if equals and key in _kinds(definition) and not before.startswith("-"):  # else it is a flag's value
+            hint = "variables and engine values come first, then a program, then flags"
+            raise SpecError(f"'{word}' stands after a program or a flag", where=where, hint=hint)
     if not (settings or program or flags):
         raise SpecError("changes nothing", where=where)
     variant = Variant(

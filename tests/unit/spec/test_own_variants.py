@@ -86,6 +86,8 @@ def test_json_of_a_flag_stays_one_word():
         ("llamacpp@a", "a", "micro_batch=3", "has no value 'micro_batch'"),
         ("llamacpp@a", "a", "threads=many", "threads is a whole number, not 'many'"),
         ("llamacpp@a", "a", "--ubatch-size", "micro_batch_tokens is a whole number, not ''"),
+        ("llamacpp@a", "a", "--x 1 threads=2", "'threads=2' stands after a program or a flag"),
+        ("llamacpp@a", "a", "/bin/server threads=2 --x", "'threads=2' stands after a program or a flag"),
         ("llamacpp@a", "a", "--x {modl}", "unknown placeholder '{modl}'"),
         ("llamacpp@a", "a", "--x 'open", "cannot be split into words"),
         ("llamacpp@a", "a", " ", "changes nothing"),
@@ -100,6 +102,12 @@ def test_json_of_a_flag_stays_one_word():
 def test_what_cannot_be_meant_is_an_error(backend, name, words, error):
     with pytest.raises(SpecError, match=error):
         only(backend, **{name: words})
+
+
+def test_the_value_of_a_flag_may_look_like_an_engine_value():
+    assert only("vllm@a", a="--x threads=2 --y b=/c d=/e").definition.engine.args[-5:] == (
+        "--x", "threads=2", "--y", "b=/c", "d=/e",
+    )  # fmt: skip
 
 
 def test_of_several_backends_each_may_have_the_variant():
