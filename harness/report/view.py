@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from harness.metrics.quality import FREE
 from harness.model import (
     PERCENTILES,
     VERDICTS,
@@ -191,8 +192,21 @@ def asked_words(summary: Summary) -> str:
     parts = (
         _lengths("prompts", prompts, _differ([card.input_tokens for card in cards])),
         _lengths("answers", answers, short or _differ([card.output_tokens for card in cards])),
+        _free_words(cells),
     )
     return ", ".join(filter(None, parts))
+
+
+def _free_words(cells: Sequence[CellResult]) -> str:
+    """The part of the requests that are sent for the comparison with constrained ones: rates and costs are of
+    both."""
+    counts = Counter[bool]()
+    for cell in cells:
+        for kind, of_kind in (cell.answers.checks if cell.answers else {}).get("structured", {}).items():
+            counts[kind == FREE] += int(of_kind["asked"] or 0)
+    if not all(counts[free] for free in (True, False)):
+        return ""
+    return f"{counts[True] / counts.total():.0%} of them free"
 
 
 def _differ(asked: Sequence[Lengths]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from harness.metrics.quality import FREE
 from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
 from harness.model.measures import Measure, measure
 from harness.model.numbers import as_given, counted, number, percent_figure, short
@@ -9,7 +10,7 @@ from harness.report.findings.conclusion import doubts, doubts_by_count, order, o
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.findings.goodput_words import goodput_words
 from harness.report.view import Group, Row, groups
-from harness.report.wording import listing, plain
+from harness.report.wording import are, listing, plain
 from harness.verdicts.evidence import state_of
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
@@ -350,6 +351,15 @@ def _constraint(row: Row) -> str:
     if first is not None:
         then = "" if later is None else f", {number(later)} ms at a later one"
         parts.append(f"first token {number(first)} ms at first use of a schema{then}")
+    unasked = {
+        kind
+        for cell in row.usable
+        for kind, counts in (cell.answers.checks if cell.answers else {}).get("structured", {}).items()
+        if not counts["constrained"] and kind != FREE
+    }
+    if unasked:
+        names = listing(sorted(unasked))
+        parts.append(f"{names} could not be asked and {are(len(unasked))} not in the valid form")
     return f"{row.label} {', '.join(parts)}" if parts else ""
 
 

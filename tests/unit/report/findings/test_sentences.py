@@ -23,7 +23,7 @@ from harness.report.findings.sentences import (
 )
 from harness.report.text.screen import screen
 from harness.report.text.table import markdown, terminal
-from harness.report.view import groups
+from harness.report.view import asked_words, groups
 from tests.factories.documents import changed
 from tests.factories.summaries import cell, summary, verdict
 
@@ -628,3 +628,13 @@ def test_what_a_constraint_costs_is_on_the_first_screen(change, words):
     assert dict(claims(made, groups(made)[0]))["constraint"] == f"a {words}"
     nothing = summary(cell("a", constraint=dict.fromkeys(cost)))
     assert "constraint" not in dict(claims(nothing, groups(nothing)[0]))
+    kinds = {
+        kind: {"asked": asked, "valid": 0, "constrained": kind == "choice"}
+        for kind, asked in (("choice", 6), ("free", 8), ("regex", 2))
+    }
+    lacking = summary(cell("a", constraint=cost, answers={"structured": kinds}), cell("b"))
+    says = f"a {words}, regex could not be asked and is not in the valid form"
+    assert dict(claims(lacking, groups(lacking)[0]))["constraint"] == says
+    assert asked_words(lacking).endswith("50% of them free")
+    del kinds["free"]
+    assert "free" not in asked_words(summary(cell("a", answers={"structured": kinds})))
