@@ -15,7 +15,7 @@ from harness.host.helper_process import asked_to_stop, in_words
 from tests.integration.scripted import bench_here
 from tests.long import others_long
 
-LIST, MISTAKE = ("list", "scenarios"), ("run", "--scenario", "nope", "--backends", "x")
+LIST, MISTAKE = ("list", "scenarios"), ("run", "--scenario", "nope", "--backends", "vllm")
 
 
 def bench(words, redirection, **environment):
