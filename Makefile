@@ -162,6 +162,7 @@ studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuz
 
 bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studies
 	$(BIN)/python -m tests.bench.exactness
+	$(BIN)/python -m tests.bench.request_cost
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 	$(BIN)/python -m tests.bench.planning

@@ -142,8 +142,8 @@ class Finalizer:
     def _row(self, exchange: Exchange, received: _Received, outcome: Outcome) -> dict[str, int]:
         """The fields of REQUEST_DTYPE but those of the text as it is stored, with times from t0."""
         answer, parsed, events, stamps = exchange.answer, received.parsed, received.events, received.stamps
-        texts = events[events["text_chars"] > 0]
-        text_ns, is_reasoning = texts["stamp_ns"], texts["kind"] == _REASONING
+        has_text = events["text_chars"] > 0
+        text_ns, is_reasoning = events["stamp_ns"][has_text], events["kind"][has_text] == _REASONING
         values_ns = events["stamp_ns"][events["kind"] == _VALUES]
         sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
         status = answer.status if answer is not None else 0
