@@ -234,8 +234,9 @@ def test_only_damaged_runs_are_an_error(capsys, results):
 
 
 def documented():
-    for block in (ROOT / "docs" / "query.md").read_text().split("```")[1::2]:
-        command, shown = block.strip().removeprefix("$ bench ").rsplit('"\n', 1)
+    """The commands that are shown with what they print."""
+    for block in (ROOT / "docs" / "query.md").read_text().split("```\n$ bench ")[1:]:
+        command, shown = block.partition("\n```")[0].rsplit('"\n', 1)
         yield shlex.split(f'{command}"'), shown
 
 
