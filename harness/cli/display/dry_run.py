@@ -7,7 +7,8 @@ from itertools import chain
 from statistics import median
 
 from harness.apis import APIS
-from harness.cli.display.foreseen import refusals, unsupported
+from harness.cli.display.asked import asked
+from harness.cli.display.foreseen import refusals, unpriced, unsupported
 from harness.cli.display.live import wrapped
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, lacks, to_build
@@ -103,6 +104,8 @@ class Description:
         yield f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}"
         planned = f"{_repeats(prepared)}{_until(prepared)}{_sized(prepared)}"
         yield f"{model}, seed {prepared.options.seed}, {planned}"
+        if lengths := "; ".join(asked(prepared.scenario)):
+            yield lengths
         yield ""
         printed: dict[str, list[str]] = {}  # facts by engine: its variants share most
         for backend in prepared.backends:
@@ -145,7 +148,7 @@ class Description:
         yield from (
             f"warning: {warning.code}: {warning.text}" for warning in source_warnings(prepared.source)
         )
-        yield from (f"note: {line}" for line in unsupported(prepared))
+        yield from (f"note: {line}" for line in (*unsupported(prepared), *unpriced(prepared)))
 
     def _each_cell(self) -> Iterator[str]:
         rows = [(cell.cell, cell.load, f"{_expected(cell):>6}", cell.basis) for cell in self._listed]

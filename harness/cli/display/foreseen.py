@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from harness.cli.display.output import agreed, can_ask, fitted
 from harness.conditions import Key
@@ -14,7 +15,9 @@ from harness.engines.speak.dialect import unsupported_fields
 from harness.engines.start.command import configured, facts_ahead
 from harness.errors import SpecError
 from harness.report.findings.verdict_words import refusal_sentence
+from harness.report.wording import listing
 from harness.run.setup.prepare import Prepared
+from harness.sampling.machine import is_this_machine
 from harness.spec.backend import Backend, Value
 from harness.spec.scenario.synthetic import Agent, Structured
 from harness.workload.prompts.request import Constraint
@@ -66,6 +69,20 @@ def unsupported(prepared: Prepared) -> list[str]:
         for label, texts in lacking.items()
     }
     return [f"{label}: {text}" for label, text in missing.items() if text]
+
+
+def unpriced(prepared: Prepared) -> list[str]:
+    """A line where only GPUs have a price, and those of a server are not seen: its answers get no cost."""
+    prices = prepared.options.prices
+    if prices is None or prices.machine_per_hour is not None or prices.backend_per_hour:
+        return []
+    hosts = {
+        backend.label: [urlsplit(url).hostname or "" for url in backend.ref.urls]
+        for backend in prepared.backends
+    }
+    far = [label for label, names in hosts.items() if not all(map(is_this_machine, names))]
+    what = "the GPUs of another machine are not seen; --price-per-hour is the price of the machine"
+    return [f"{listing(far)}: no cost from a price per GPU: {what}"] if far else []
 
 
 def _lacks(prepared: Prepared, definition: Backend) -> dict[str, str]:

@@ -73,6 +73,30 @@ def test_a_search_says_how_many_probes_it_may_take(capsys):
     assert "2 cells, " in capsys.readouterr().out
 
 
+def test_lengths_and_limits_are_named(capsys):
+    limits = ["--set", "slo.ttft_ms.p95=500", "--set", "slo.e2e_ms.p50=2000"]
+    lengths = ["prefix_tokens=512", "question_tokens=64", "output_tokens=1024"]
+    lines = planned(capsys, *limits, *(word for each in lengths for word in ("--set", f"prompts.{each}")))
+    assert (
+        "tokens: prefix 512, question 64, output 1,024; limits: TTFT p95 ≤ 500 ms, E2E p50 ≤ 2000 ms" in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "price", "says"),
+    [
+        ("192.0.2.1", "--price-per-gpu-hour", True),
+        ("127.0.0.1", "--price-per-gpu-hour", False),
+        ("192.0.2.1", "--price-per-hour", False),
+    ],
+)
+def test_a_price_that_leads_nowhere_is_named_before_the_run(capsys, monkeypatch, host, price, says):
+    monkeypatch.setattr("harness.cli.display.dry_run.lacks", lambda *_given: [])
+    run = ["run", "--scenario", "fixed-length", "--backends", f"openai=http://{host}:9", "--dry-run"]
+    assert main([*run, price, "3"]) == ExitCode.OK
+    assert ("note: openai: no cost from a price per GPU: " in capsys.readouterr().out) is says
+
+
 def test_the_probes_of_a_closed_loop_have_answers_and_no_time(capsys):
     search = ["--find-capacity", "--concurrency", "1,16", "--set", "slo.ttft_ms.p95=500"]
     lines = planned(capsys, *search)

@@ -1,0 +1,29 @@
+"""What a scenario asks of every server, before the run: lengths and limits."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from harness.model.measures import measure
+from harness.model.numbers import as_given
+from harness.spec.scenario import Scenario
+
+
+def asked(scenario: Scenario) -> Iterator[str]:
+    """`tokens: prefix 512, output 32` by the keys of [prompts], then the limits; files have lengths of their
+    own."""
+    prompts = asdict(scenario.prompts)
+    for part in (prompts, *prompts.get("classes", ())):
+        lengths = [
+            f"{key.removesuffix('_tokens').replace('_', ' ')} {n:,}"
+            for key, n in part.items()
+            if key.endswith("_tokens")
+        ]
+        if lengths:
+            yield f"{part['name'] + ' ' if 'name' in part else ''}tokens: {', '.join(lengths)}"
+    limits = [
+        f"{measure(f'{metric}.{share}').name} ≤ {as_given(limit_ms)} ms"
+        for metric, shares in scenario.slo.items()
+        for share, limit_ms in shares.items()
+    ]
+    if limits:
+        yield f"limits: {', '.join(limits)}"
