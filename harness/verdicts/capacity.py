@@ -296,7 +296,8 @@ def _answer_words(capacity: Capacity) -> str:
         return f"not sure of {load} ({_span(low, high)}; {effort}){why or ''}"
     above = max(tried.value for tried in capacity.tested if tried.kept or tried is lowest)
     though = f", though {as_given(above)} kept them" if above > lowest.value else ""
-    return f"{load}, miss the limits{though}{why or ''}"
+    miss = "misses" if capacity.kind == "concurrency" and lowest.value == 1 else "miss"
+    return f"{load}, {miss} the limits{though}{why or ''}"
 
 
 def _span(low: float | None, high: float) -> str:

@@ -103,7 +103,7 @@ def test_a_closed_loop_ends_at_its_highest_load_or_at_its_lowest():
     assert only(cells).interval == (64, 64, None)
     cells = searched(0, loads=SLOTS, kind="concurrency")
     assert sizes_of(cells) == ([8, 4, 2, 1], [1])
-    assert words(only(cells)).startswith("vllm: 1 user, the lowest load tried, miss the limits: ")
+    assert words(only(cells)).startswith("vllm: 1 user, the lowest load tried, misses the limits: ")
 
 
 @pytest.mark.parametrize("limit", [3, 5, 6, 7])
