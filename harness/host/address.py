@@ -1,5 +1,7 @@
 """The address that a URL leads to."""
 
+import socket
+from contextlib import closing
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -34,3 +36,21 @@ def is_loopback(host: str) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         return is_loopback(str(address.ipv4_mapped))
     return address.is_loopback or address.is_unspecified
+
+
+def is_own(host: str) -> bool:
+    """Whether the host of a URL is this machine, by loopback or by an address of its own. Names other than
+    `localhost` and the machine's own are not looked up.
+    """
+    if is_loopback(host) or host == socket.gethostname():
+        return True
+    try:
+        family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    except ValueError:
+        return False
+    with closing(socket.socket(family, socket.SOCK_DGRAM)) as own:
+        try:
+            own.bind((host, 0))  # sends nothing; only an address of this machine can be bound
+        except OSError:
+            return False
+    return True

@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from harness.engines.start.gpus import chosen_gpus
-from harness.host.address import is_loopback
+from harness.host.address import is_own
 from harness.host.nvml import gpu_names
 from harness.run.setup.options import RunOptions
 from harness.spec.backend_refs import parse_backend_list
@@ -28,4 +28,4 @@ def profile_of(options: RunOptions) -> Profile:
 def _elsewhere(options: RunOptions) -> bool:
     servers = [ref.urls for ref in parse_backend_list(options.backends, own=options.variants)]
     hosts = [urlsplit(url).hostname or "" for urls in servers for url in urls]
-    return all(servers) and not any(map(is_loopback, hosts))
+    return all(servers) and not any(map(is_own, hosts))

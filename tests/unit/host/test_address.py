@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness.host.address import address_of, is_loopback, origin_of, port_of
+from harness.host import address
+from harness.host.address import address_of, is_loopback, is_own, origin_of, port_of
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,38 @@ def test_an_address_of_this_machine_to_itself_is_loopback(host):
 )
 def test_every_other_host_is_not(host):
     assert not is_loopback(host)
+
+
+class Socket:
+    """Binds what a machine with the address 10.1.2.3 can bind."""
+
+    def __init__(self, *_):
+        pass
+
+    def bind(self, place):
+        if place[0] not in ("10.1.2.3", "fd00::2"):
+            raise OSError(99, "Cannot assign requested address")
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1", True),
+        ("localhost", True),
+        ("10.1.2.3", True),
+        ("fd00::2", True),
+        ("my-box", True),
+        ("10.1.2.4", False),
+        ("fd00::3", False),
+        ("gpu-box", False),
+        ("", False),
+    ],
+)
+def test_an_address_of_this_machine_is_its_own(monkeypatch, host, own):
+    """A CPU box that named its server by its address on the network got prompts for a GPU."""
+    monkeypatch.setattr(address.socket, "socket", Socket)
+    monkeypatch.setattr(address.socket, "gethostname", lambda: "my-box")
+    assert is_own(host) is own
