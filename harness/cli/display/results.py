@@ -31,11 +31,13 @@ def show(
         print(as_document(folder))
         return
     summary, width = folder.read_summary(), page_width()
-    print("\n".join(_lines(summary, arguments, width, sketch)), end="\n\n", flush=True)
     page = folder.path / "report.html"
     files: Sequence[Path] = ()
     try:
-        files = draw(folder)
+        try:
+            print("\n".join(_lines(summary, arguments, width, sketch)), end="\n\n", flush=True)
+        finally:  # a reader that went away may still want the page
+            files = draw(folder)
     finally:
         print(f"run folder: {folder.path}")
         if page in files:

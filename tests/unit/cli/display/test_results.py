@@ -1,11 +1,15 @@
 """What stands on standard output after a run: the first screen, everything, or a document."""
 
+import io
 import json
+import sys
 from argparse import Namespace
+from unittest.mock import Mock
 
 import pytest
 
 from harness.cli.display.results import as_document, show
+from harness.cli.display.streams import UnreadError
 from tests.factories.runs import SMALL, make_run
 
 
@@ -50,6 +54,15 @@ def test_the_answer_is_there_before_the_page_is_drawn(capsys, run, verbose):
     assert "".join(parts) == whole
     assert parts[0].endswith("\n\n")
     assert parts[1].startswith(f"run folder: {run.path}\n")
+
+
+def test_the_page_is_drawn_where_nobody_reads_the_answer(run, monkeypatch):
+    drawn, closed = [], io.StringIO()
+    monkeypatch.setattr(closed, "flush", Mock(side_effect=UnreadError))
+    monkeypatch.setattr(sys, "stdout", closed)
+    with pytest.raises(UnreadError):
+        show(run, Namespace(json=False, verbose=False), None, lambda folder: drawn.append(folder) or ())
+    assert drawn == [run]
 
 
 def test_verbose_prints_more_and_a_sketch_is_drawn_in_both(capsys, run):
