@@ -8,18 +8,17 @@ from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
 from harness.model.numbers import apart, digits_apart, percent_apart, short
-from harness.records.layout import Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 
 IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 
 def _slot_idle(cell: Evidence) -> Iterator[Violation]:
-    """Leaves cells without answers alone: a refusal is over sooner than the next send, so no load is kept
-    up.
+    """Leaves cells without measured answers alone: a refusal is over sooner than the next send, so no load
+    is kept up.
     """
     slots = slot_time(cell.view, cell.load)
-    if slots is None or not (cell.records.requests["outcome"] == Outcome.OK).any():
+    if slots is None or not len(cell.view.answers):
         return
     if slots.share > IDLE_SUSPECT:
         idle = percent_apart(slots.share, IDLE_SUSPECT, IDLE_INVALID, decimals=1)

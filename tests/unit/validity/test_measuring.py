@@ -5,7 +5,7 @@ import pytest
 
 from harness.metrics.view import RequestView
 from harness.model import UNSET
-from harness.records.layout import Outcome
+from harness.records.layout import Outcome, Phase
 from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, records, summarise_cell
 
@@ -56,6 +56,8 @@ def test_idle_slots_are_no_fault_of_the_client_where_every_request_was_refused()
     assert "slot-idle" in reasons(made)
     made.requests["outcome"] = Outcome.HTTP_ERROR
     assert "slot-idle" not in reasons(made)
+    made.requests["outcome"][0], made.requests["phase"][0] = Outcome.OK, Phase.WARMUP
+    assert "slot-idle" not in reasons(made), "an answer of the warm-up says nothing here"
 
 
 def test_connecting_is_not_idle_and_an_open_loop_has_no_slots():
