@@ -59,6 +59,7 @@ def page(source: Source) -> str:
         source.summary,
         tag("nav", *links, tag("a", "Everything else", href="#more"), aria_label="Sections"),
         tag("main", answer.answer(source), legend, *shown.values(), more),
+        run=source.summary.run,
     )
 
 
@@ -68,12 +69,16 @@ def _folds(source: Source) -> Iterator[Html]:
             yield fold(title, about, part)
 
 
-def framed(title: str, subtitle: str, summary: Summary, *content: Html) -> str:
-    """The file of this content between head and foot, which both say that a run is simulated."""
+def framed(title: str, subtitle: str, summary: Summary, *content: Html, run: str = "") -> str:
+    """The file of this content between head and foot, which both say that a run is simulated.
+
+    `run`: its name, next to the title.
+    """
     loud = banner(summary)
     warned = tag("p", loud, class_="simulated", role="note") if loud else None
     skip = tag("a", "Skip to the answer", href="#answer", class_="skip")
-    header = tag("header", tag("h1", title), tag("p", subtitle, class_="muted"), warned)
+    heading = [f"{title} ", tag("small", run, class_="muted")] if run else [title]
+    header = tag("header", tag("h1", *heading), tag("p", subtitle, class_="muted"), warned)
     return document(title, skip, header, *content, tag("footer", warned))
 
 
@@ -100,7 +105,6 @@ def _subtitle(source: Source) -> str:
         *files,
         machine(source.host, summary),
         created,
-        f"run {summary.run}",
         state,
     )
     return " · ".join(filter(None, known))
