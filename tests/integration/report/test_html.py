@@ -80,7 +80,8 @@ def page(folder):
 
 def test_the_answer_comes_first_and_ranks_nothing(page):
     body = page.all("body")[0]["text"]
-    assert page.all("h1")[0]["text"] == "shared-prefix: llamacpp and llamacpp@no-prefix-cache"
+    title = "shared-prefix: llamacpp and llamacpp@no-prefix-cache"
+    assert page.all("h1")[0]["text"] == f"{title} 20261120T051744Z-shared-prefix-a1b2c3"
     assert page.all("h2")[0]["text"] == "Results"
     work = "were given the same requests of the scenario shared-prefix (SmolLM2 135M Instruct, Generated CPU"
     assert work in body
