@@ -36,8 +36,10 @@ def show(
     try:
         try:
             print("\n".join(_lines(summary, arguments, width, sketch)), end="\n\n", flush=True)
-        finally:  # a reader that went away may still want the page
-            files = draw(folder)
+        except Exception:  # a reader that went away, or a full disk, may still want the page
+            draw(folder)
+            raise
+        files = draw(folder)
     finally:
         print(f"run folder: {folder.path}")
         if page in files:
