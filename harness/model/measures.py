@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.model.metric import Charts, Metric
 from harness.model.metric_table import CAPACITIES, METRICS, of_class
-from harness.model.numbers import short, with_unit
+from harness.model.numbers import as_given, short, with_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,10 @@ class Measure:
     def words(self, value: float) -> str:
         """`TTFT p50 79.2 ms`, of a value in the metric's own unit."""
         return self.with_unit(f"{self.name} {short(self.scale * value, 4)}")
+
+    def at_most(self, limit: float) -> str:
+        """`TTFT p95 ≤ 2000 ms`, of a limit in the metric's own unit, as it was given."""
+        return self.with_unit(f"{self.name} ≤ {as_given(limit)}")
 
 
 def verdict_ways(*figures: Measure) -> tuple[str, str]:

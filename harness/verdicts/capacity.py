@@ -8,7 +8,8 @@ from operator import itemgetter
 import numpy as np
 from msgspec.structs import replace
 
-from harness.model import METRICS, Capacity, CellResult, Limit, Price, TestedLoad, known, labels
+from harness.model import Capacity, CellResult, Limit, Price, TestedLoad, known, labels
+from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, short
 from harness.validity import RULES, blame
 from harness.verdicts.crossing import Crossing, crossing, left_per_s, refuted_at, short_and_long
@@ -228,7 +229,7 @@ def sentence(capacity: Capacity, limits: Sequence[Limit], probe: CellResult) -> 
     if value is None or not limits:
         return None
     within = " and ".join(
-        f"{METRICS[limit.metric].short} {limit.share} ≤ {as_given(limit.limit_ms)} ms" for limit in limits
+        measure(f"{limit.metric}.{limit.share}").at_most(limit.limit_ms) for limit in limits
     )
     more = " or more" if may_be_higher(capacity) else ""
     serves = _users(value, more) if capacity.kind == "rate" else _at_once(int(value), more, probe)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from harness.model.measures import measure
-from harness.model.numbers import as_given
 from harness.spec.scenario import Scenario
 
 
@@ -21,7 +20,7 @@ def asked(scenario: Scenario) -> Iterator[str]:
         if lengths:
             yield f"{part['name'] + ' ' if 'name' in part else ''}tokens: {', '.join(lengths)}"
     limits = [
-        f"{measure(f'{metric}.{share}').name} ≤ {as_given(limit_ms)} ms"
+        measure(f"{metric}.{share}").at_most(limit_ms)
         for metric, shares in scenario.slo.items()
         for share, limit_ms in shares.items()
     ]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from harness.model import Good, Limit
-from harness.model.measures import measure
-from harness.model.numbers import as_given, counted, number, percent_of_all
+from harness.model.measures import Measure, measure
+from harness.model.numbers import counted, number, percent_of_all
 from harness.report.findings.conclusion import goodput
 from harness.report.view import Group
 from harness.report.wording import listing, plain
@@ -21,7 +21,7 @@ def goodput_words(group: Group) -> str:
     if found is None:
         return ""
     loosest_ms = _loosest_ms(found.limits)
-    limits = listing([_at_most(metric, ms) for metric, ms in loosest_ms.items()])
+    limits = listing([measure(metric).at_most(ms) for metric, ms in loosest_ms.items()])
     places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
     highest = {row.label: spread.high for row in group.rows if (spread := row.spread(_GOODPUT))}
     words = [
@@ -69,12 +69,12 @@ def _loosest_ms(limits: Sequence[Limit]) -> dict[str, float]:
 
 def limit_words(limit: Limit) -> str:
     """`E2E p95 ≤ 1000 ms`."""
-    return f"{_name(limit)} ≤ {as_given(limit.limit_ms)} ms"
+    return _measure(limit).at_most(limit.limit_ms)
 
 
 def _name(limit: Limit) -> str:
-    return measure(f"{limit.metric}.{limit.share}").name
+    return _measure(limit).name
 
 
-def _at_most(path: str, limit_ms: float) -> str:
-    return f"{measure(path).name} ≤ {as_given(limit_ms)} ms"
+def _measure(limit: Limit) -> Measure:
+    return measure(f"{limit.metric}.{limit.share}")
