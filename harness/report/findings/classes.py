@@ -37,7 +37,7 @@ def _row_lines(row: Row) -> Iterator[str]:
         yield f"drafts: {percent_figure(kept)}% of the drafted tokens were kept (engine's counters)"
     whole = any(cell.conditions.api in WITHOUT_TEXT for cell in row.cells)
     yield from _latencies(row, "by_kind", measure("e2e_ms.p50" if whole else "tpot_ms.p50"))
-    if any(tokens > 1 for tokens in _medians(row, "by_kind", "tokens_per_event").values()):
+    if any(tokens > 1 for tokens in medians(row, "by_kind", "tokens_per_event").values()):
         yield from _by_class(row, "by_kind", "tokens_per_event", "tokens per event", str)
     if not any(cell.sessions for cell in row.cells):  # whose calls are looked at by depth
         yield from _latencies(row, "by_turn", measure("ttft_ms.p50"))
@@ -67,15 +67,15 @@ def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:
 
 
 def _by_class(row: Row, key: str, path: str, title: str, with_unit: Callable[[str], str]) -> Iterator[str]:
-    medians = _medians(row, key, path)
-    parts = [with_unit(f"{name}: {number(median)}") for name, median in islice(medians.items(), _TURNS)]
+    by_name = medians(row, key, path)
+    parts = [with_unit(f"{name}: {number(median)}") for name, median in islice(by_name.items(), _TURNS)]
     if parts:
-        rest = len(medians) - _TURNS
+        rest = len(by_name) - _TURNS
         more = f", and {rest} more" if rest > 0 else ""
         yield f"{title} {key.replace('_', ' ')}: {', '.join(parts)}{more}"
 
 
-def _medians(row: Row, key: str, path: str) -> dict[str, float]:
+def medians(row: Row, key: str, path: str) -> dict[str, float]:
     """Medians of the repeats by class, as in the tables; classes without a figure are left out."""
     names = dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ())
     found = ((name, row.median(f"{key}.{name}.{path}")) for name in names)

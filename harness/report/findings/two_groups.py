@@ -8,6 +8,7 @@ from harness.model.json_path import value_at
 from harness.model.measures import measure
 from harness.model.metric_table import CLASSES
 from harness.model.numbers import number
+from harness.report.findings.classes import medians
 from harness.report.view import Row, groups
 from harness.report.wording import plain
 
@@ -48,13 +49,11 @@ def _sentence(row: Row, point: LoadPoint, metric: str, low: float, high: float) 
 def _classes(row: Row, metric: str, low: float, high: float) -> str:
     """The classes of requests that are the two groups, with their medians; empty if none are."""
     for key in CLASSES:
-        names = dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ())
-        paths = {name: f"{key}.{name}.{metric}.p50" for name in names}
-        medians = {name: middle for name, path in paths.items() if (middle := row.median(path)) is not None}
-        inside = any(low < middle < high for middle in medians.values())
-        if inside or not 2 <= len(medians) <= _MOST_CLASSES:
+        by_name = medians(row, key, f"{metric}.p50")
+        inside = any(low < middle < high for middle in by_name.values())
+        if inside or not 2 <= len(by_name) <= _MOST_CLASSES:
             continue
-        if min(medians.values()) <= low and max(medians.values()) >= high:
-            parts = (f"{key.removeprefix('by_')} {name} {number(each)} ms" for name, each in medians.items())
+        if min(by_name.values()) <= low and max(by_name.values()) >= high:
+            parts = (f"{key.removeprefix('by_')} {name} {number(each)} ms" for name, each in by_name.items())
             return f" ({', '.join(parts)})"
     return ""
