@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import UNSET, LatencyStats
+from harness.model import UNSET, LatencyStats, UnsetType
 from harness.model.numbers import counted
 from harness.stats.binomial import trials_needed, upper_rank
 
@@ -68,11 +68,10 @@ def latency_stats(
             reasons[upper] = never
         else:
             statistics[upper] = float(ordered[rank - 1])
-    gap = _gap_at_median(ordered) if statistics["p50"] is not None else None
-    return LatencyStats(**statistics, p50_gap=gap or UNSET), reasons
+    return LatencyStats(**statistics, p50_gap=_gap_at_median(ordered)), reasons
 
 
-def _gap_at_median(ordered: NDArray[np.float64]) -> tuple[float, float] | None:
+def _gap_at_median(ordered: NDArray[np.float64]) -> tuple[float, float] | UnsetType:
     """The ends of a gap between two groups of samples that the median may lie in, or on either side of.
 
     It is the widest gap of the middle half, if it takes more than half of it, and the 99% interval of the
@@ -82,11 +81,11 @@ def _gap_at_median(ordered: NDArray[np.float64]) -> tuple[float, float] | None:
     first = count // 4
     middle = ordered[first : count - first]
     if count < _LEAST_SAMPLES or np.isinf(middle[-1]):
-        return None
+        return UNSET
     gaps = np.diff(middle)
     widest = int(np.argmax(gaps))
     low, high = float(middle[widest]), float(middle[widest + 1])
     below = first + widest + 1  # samples
     near = abs(below - count / 2) <= _RANK_Z * np.sqrt(count) / 2
     wide = 2 * (high - low) > middle[-1] - middle[0] and high >= _LEAST_RISE * low
-    return (low, high) if near and wide else None
+    return (low, high) if near and wide else UNSET

@@ -60,9 +60,10 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
     found: dict[int, list[tuple[str, str]]] = {}
     replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
     parts = [cell.view.without_events(replica == index) for index in range(len(urls))]
+    several = cell.requested is not None and len(set(cell.requested.kinds)) > 1
+    above = _above_by_kind if several else _above
     for latency in _LATENCIES:
-        several = cell.requested is not None and len(set(cell.requested.kinds)) > 1
-        for index, measured, limit in (_above_by_kind if several else _above)(cell, latency, parts):
+        for index, measured, limit in above(cell, latency, parts):
             found.setdefault(index, []).append((f"{latency.name} {measured}", f"{latency.name} {limit}"))
     for index, slower in found.items():
         yield Violation(

@@ -106,7 +106,8 @@ class Drift:
     def span(self) -> tuple[float, float]:
         """Ends of the interval of `share`; below 0 is better than the best level."""
         sign = _sign(self.series)
-        return tuple(sign * (ratio**sign - 1) for ratio in (self.interval.low, self.interval.high))  # type: ignore[return-value]
+        low, high = (sign * (ratio**sign - 1) for ratio in (self.interval.low, self.interval.high))
+        return low, high
 
     def as_json(self) -> dict[str, object]:
         return {

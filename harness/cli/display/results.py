@@ -8,6 +8,8 @@ from pathlib import Path
 
 from harness import report
 from harness.cli.display.output import page_width, wants_color
+from harness.cli.display.streams import UnreadError
+from harness.errors import SetupError
 from harness.model import Summary, as_json
 from harness.report.findings.conclude import conclude
 from harness.report.text.screen import Sketch, next_lines, screen
@@ -36,7 +38,7 @@ def show(
     try:
         try:
             print("\n".join(_lines(summary, arguments, width, sketch)), end="\n\n", flush=True)
-        except Exception:  # a reader that went away, or a full disk, may still want the page
+        except (UnreadError, SetupError):  # nobody reads it, or it cannot be written: the page may be wanted
             draw(folder)
             raise
         files = draw(folder)
