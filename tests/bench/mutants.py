@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="NAME", help="of mutants with this in their names")
-    parser.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
+    parser.add_argument("--page", action="store_true", help="write the table into tests/bench/tried.md")
     arguments = parser.parse_args()
     if not Path("mutants").exists():
         _run("harness.stats.binomial.*__mutmut_1")  # makes the mutants, so that their names are known

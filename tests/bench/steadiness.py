@@ -3,15 +3,14 @@
     python -m tests.bench.steadiness [--page]     # a minute of one core
     python -m tests.bench.steadiness --limits     # LIMITS of harness/metrics/steady.py from chance alone
 
-With --page the table goes into docs/metrics.md. Exits with 1 where a steady course is doubted more often than
-a row allows (1% of cells, where noise lasts more), or a plain shape does not get its name in nine of ten.
+With --page the table goes into tests/bench/tried.md. Exits with 1 where a steady course is doubted more
+often than a row allows (1% of cells, where noise lasts more), or a plain shape does not get its name in nine of ten.
 """
 
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,6 @@ Floats = NDArray[np.float64]
 Random = np.random.Generator
 Draw = Callable[[Random], Floats]
 
-PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 COURSES = 3000
 LEAST_NAMED = 0.9
 
@@ -142,7 +140,7 @@ def study(row: Row) -> Counter[str | None]:
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--limits", action="store_true", help="the table of limits, and nothing else")
-    parser.add_argument("--page", action="store_true", help="write the table into docs/metrics.md")
+    parser.add_argument("--page", action="store_true", help="write the table into tests/bench/tried.md")
     arguments = parser.parse_args()
     if arguments.limits:
         for count in LIMITS:
@@ -162,7 +160,7 @@ def main() -> int:
             others or "–",
         ]
         print(row.name, *shown[row.name], sep="  ", flush=True)
-    table = Table("steadiness", ("course", "found", "else"), tuple(row.name for row in ROWS), page=PAGE)
+    table = Table("steadiness", ("course", "found", "else"), tuple(row.name for row in ROWS))
     table.publish(shown, arguments)
     return 1 if wrong else 0
 

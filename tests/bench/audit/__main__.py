@@ -2,7 +2,7 @@
 
     python -m tests.bench.audit [--only PART-OF-A-NAME] [--page]
 
-Prints a Markdown table; with --page it goes into docs/reliability.md. Exits 1 where a row is wrong.
+Prints a Markdown table; with --page it goes into tests/bench/tried.md. Exits 1 where a row is wrong.
 """
 
 import sys
@@ -22,7 +22,7 @@ ROWS: tuple[Row, ...] = (*load.ROWS, *tokens.ROWS, *gates.ROWS)
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--only", default="", metavar="NAME")
-    parser.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
+    parser.add_argument("--page", action="store_true", help="write the table into tests/bench/tried.md")
     arguments = parser.parse_args()
     shown, wrong = {}, 0
     for row in ROWS:

@@ -4,8 +4,8 @@
 
 Each alteration is verified on the machine that measured; elsewhere; and elsewhere after summary.json was
 computed again from the altered records as well, so that the folder agrees with itself.
-Prints a Markdown table; with --page it goes into docs/reliability.md. Exits 1 where the machine that measured
-missed one, or another machine one that is not an edit of conditions.
+Prints a Markdown table; with --page it goes into tests/bench/tried.md. Exits 1 where the machine that
+measured missed one, or another machine one that is not an edit of conditions.
 """
 
 import io
@@ -186,7 +186,7 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--number", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
+    parser.add_argument("--page", action="store_true", help="write the table into tests/bench/tried.md")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     tried: Counter[str] = Counter()

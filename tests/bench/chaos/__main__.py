@@ -16,7 +16,7 @@ write of a run. places: folders, streams, locales and limits that lack something
 generator or an engine that stands still for a while.
 
 Each takes [--seconds 1200] [--only NAME] and prints a Markdown table; with --page it goes into
-docs/reliability.md, where what was not tried now stays. Exits 1 where anything failed: a traceback, with the
+tests/bench/tried.md, where what was not tried now stays. Exits 1 where anything failed: a traceback, with the
 case that brings it, or a broken promise.
 """
 
@@ -44,7 +44,7 @@ def main() -> int:
         one.set_defaults(work=work)
         one.add_argument("--seconds", type=float, default=1200)
         one.add_argument("--only", default="", metavar="NAME")
-        one.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
+        one.add_argument("--page", action="store_true", help="write the table into tests/bench/tried.md")
         if work in _COUNTS:
             one.add_argument("--count", type=int, default=_COUNTS[work])
             one.add_argument("--seed", type=int, default=0)

@@ -1,11 +1,11 @@
-"""The tables of docs/reliability.md. What was tried now replaces what stood there; the rest stays."""
+"""The tables of tests/bench/tried.md. What was tried now replaces what stood there; the rest stays."""
 
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[1] / "tried.md"
 ALL = "**all**"
 
 Rows = Mapping[str, Sequence[str]]  # by the name of the row: its cells; an empty one was not tried
@@ -24,17 +24,16 @@ class Table:
     columns: tuple[str, ...]  # the first is that of the names
     rows: tuple[str, ...]
     summed: bool = False  # with a last row of sums
-    page: Path = PAGE
 
     def publish(self, tried: Rows, arguments: argparse.Namespace) -> None:
         print(self._text(tried))
         if arguments.page:
-            page = self.page.read_text(encoding="utf-8")
+            page = PAGE.read_text(encoding="utf-8")
             before, start, rest = page.partition(f"<!-- {self.name} -->\n")
             stood, end, after = rest.partition(f"<!-- /{self.name} -->")
-            assert end, f"{self.page} has no place for {self.name}"
+            assert end, f"{PAGE} has no place for {self.name}"
             text = self._text(self._merged(_parsed(stood), tried))
-            self.page.write_text(f"{before}{start}{text}\n{end}{after}", encoding="utf-8")
+            PAGE.write_text(f"{before}{start}{text}\n{end}{after}", encoding="utf-8")
 
     def _merged(self, stood: Rows, tried: Rows) -> Rows:
         empty = ("",) * (len(self.columns) - 1)
