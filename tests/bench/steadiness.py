@@ -4,7 +4,8 @@
     python -m tests.bench.steadiness --limits     # LIMITS of harness/metrics/steady.py from chance alone
 
 With --page the table goes into tests/bench/tried.md. Exits with 1 where a steady course is doubted more
-often than a row allows (1% of cells, where noise lasts more), or a plain shape does not get its name in nine of ten.
+often than a row allows (1% of cells, where noise lasts more), or a plain shape does not get its name in nine
+of ten.
 """
 
 import sys
