@@ -191,17 +191,21 @@ def _apart(
     code: str, title: str, values: Mapping[str, tuple[float, float]], causes: tuple[Distortion, ...]
 ) -> Iterator[Unequal]:
     """Compares by label a mean and its standard error; nothing where chance explains the largest
-    difference.
+    difference. Text against none is no ratio, so no floor is wide enough for it.
     """
-    if len(values) < 2 or min(mean for mean, _ in values.values()) <= 0:
+    if len(values) < 2:
         return
-    low, high = (pick(values, key=lambda label: values[label][0]) for pick in (min, max))
-    error = sum((values[label][1] / values[label][0]) ** 2 for label in (low, high)) ** 0.5
-    spread = values[high][0] / values[low][0] - 1
-    apart = spread - CHANCE * error
-    if apart > SHOWN:
+    (least, least_error), (most, most_error) = (pick(values.values()) for pick in (min, max))
+    if least > 0:
+        error = ((least_error / least) ** 2 + (most_error / most) ** 2) ** 0.5
+        spread = most / least - 1
+        apart = spread - CHANCE * error
+        differ, matters = apart > SHOWN, spread > MATTERS and spread > SURE * error
+    else:
+        differ = matters = most > CHANCE * most_error
+        apart = 0.0
+    if differ:
         text = f"{title}: {_figures({label: mean for label, (mean, _) in values.items()}, 3, short)}"
-        matters = spread > MATTERS and spread > SURE * error
         yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart, title)
 
 

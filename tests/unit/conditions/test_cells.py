@@ -357,6 +357,16 @@ def test_half_the_text_of_as_many_tokens_refuses_what_tokens_and_answers_decide(
     assert "ttft_ms" not in found["output-text"].metrics
 
 
+@pytest.mark.parametrize(("spread", "unequal_text"), [(4, True), (80, False)], ids=["text", "chance"])
+def test_no_text_at_all_against_some_refuses_what_answers_decide(spread, unequal_text):
+    """The mean of 8 is known to 0.4, or to 8: a few long texts among empty ones."""
+    found = entries(told(1, 0, (0, 0)), told(1, 0, (8, spread)))
+    assert ("output-text" in found) is unequal_text
+    if unequal_text:
+        assert found["output-text"].matters
+        assert set(found["output-text"].metrics) >= {"e2e_ms", "real_time_factor", "audio_s_per_s"}
+
+
 def test_a_little_more_usage_for_the_same_text_widens_the_floor():
     """4% more; both means are known to 0.5% (spread 4 of 80 over 100 answers), together to 0.7%."""
     found = entries(told(50, 50, (80, 4)), told(50, 52, (80, 4)))
