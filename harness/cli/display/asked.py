@@ -15,7 +15,7 @@ def asked(scenario: Scenario) -> Iterator[str]:
         lengths = [
             f"{key.removesuffix('_tokens').replace('_', ' ')} {n:,}"
             for key, n in part.items()
-            if key.endswith("_tokens")
+            if key.endswith("_tokens") and n is not None
         ]
         if lengths:
             yield f"{part['name'] + ' ' if 'name' in part else ''}tokens: {', '.join(lengths)}"

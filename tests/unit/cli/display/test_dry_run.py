@@ -82,6 +82,14 @@ def test_lengths_and_limits_are_named(capsys):
     )
 
 
+def test_a_length_that_nobody_set_is_not_named(capsys):
+    """The file has lengths of its own, and `prompts.output_tokens` may replace them."""
+    run = ["run", "--scenario", "prompt-file", "--backends", "vllm", "--launch", "simulate", "--dry-run"]
+    assert main(run) == ExitCode.OK
+    lengths = "unknown output 64, min input 1, max input 1,536, max output 256"
+    assert f"tokens: {lengths}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("host", "price", "says"),
     [
