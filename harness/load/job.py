@@ -101,9 +101,8 @@ class LoadJob:
     # Of each request, from its first send until its user hangs up; UNKNOWN: never. Others are IMPATIENT.
     patience_ns: NDArray[np.int64] | None = None  # None: nobody hangs up
     duration_s: float | None = None  # no new request after this; those in flight drain
-    request_timeout_s: float = (
-        300.0  # from the first send (before it: from waiting for a connection) to the end
-    )
+    # From the first send (before it: from waiting for a connection) to the end.
+    request_timeout_s: float = 300.0
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
     answer_bytes: int = USUAL_BYTES  # a longer answer is OVERSIZED
     promised: Promised = Promised()

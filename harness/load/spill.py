@@ -49,11 +49,7 @@ class Spill:
 
     def flush(self) -> None:
         pending, rows = self._pending, self._rows
-        self._pending, self._rows, self._bytes = (
-            [],
-            [],
-            0,
-        )  # where a write fails, its rows are not written twice
+        self._pending, self._rows, self._bytes = [], [], 0  # first: a write that fails is not repeated
         if rows:
             blobs = [b"".join(column) for column in zip(*pending, strict=True)]
             blobs.append(np.array(rows, ROW_DTYPE).tobytes())

@@ -79,9 +79,8 @@ def _judged(expected: Expected, text: str, tool_calls: str, finish_reason: str) 
         result = VALID if text.strip() in expected.value else "choice"
     else:
         result = _json(None if expected.check == "json_object" else expected.value, text)
-    cut = (
-        finish_of(finish_reason) is Finish.CUT and expected.check != "label"
-    )  # one that names none in time is wrong
+    # A label that was not named in time is wrong.
+    cut = finish_of(finish_reason) is Finish.CUT and expected.check != "label"
     return TRUNCATED if cut and result not in (VALID, UNJUDGED) else result
 
 

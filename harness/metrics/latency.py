@@ -92,9 +92,7 @@ def unseen_tokens(requests: Rows) -> NDArray[np.int64]:
     """
     thoughts, events = requests["reasoning_tokens"], requests["text_events"]
     without_text = requests["first_reasoning_ns"] == UNKNOWN
-    kept = (
-        without_text & (thoughts > 0) & (events <= requests["output_tokens"] - thoughts)
-    )  # else among the text
+    kept = without_text & (thoughts > 0) & (events <= requests["output_tokens"] - thoughts)
     return np.where(kept, thoughts, 0)
 
 

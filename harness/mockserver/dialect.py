@@ -110,9 +110,8 @@ class Dialect:
     transcriptions: bool = False  # at /v1/audio/transcriptions
     # The usage of /v1/completions stands in the chunk with the finish reason, whether requested or not.
     completions_usage: Literal["asked", "finish"] = "asked"
-    health: Mapping[str, object] | None = field(
-        default_factory=lambda: {"status": "ok"}
-    )  # None: an empty answer
+    # None: an empty answer.
+    health: Mapping[str, object] | None = field(default_factory=lambda: {"status": "ok"})
     version: Mapping[str, object] = field(default_factory=dict)  # "{version}" and "{kv_tokens}" in it
     info: Mapping[str, object] = field(default_factory=dict)  # of its settings, where they have another path
     owned_by: str = "simulated"

@@ -41,9 +41,8 @@ class MessagesStyle:
 
     start_counts_all: bool = True  # input_tokens of message_start: the whole prompt; else without cached ones
     delta_counts_input: bool = True  # message_delta has the input's counts too
-    counts_written: bool = (
-        False  # what cache_control has it keep, as the API says; engines count no such thing
-    )
+    # What cache_control has it keep, as the API says; engines count no such thing.
+    counts_written: bool = False
     signature: bool = False  # an empty signature_delta ends a thinking block
     forces_length: bool = False
 

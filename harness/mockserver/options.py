@@ -41,9 +41,8 @@ class Options:
     max_running: int | None = None
     interrupts: bool = False  # a new request ends those that run
     finishes_abandoned: bool = False  # a client that leaves frees nothing
-    keeps_turns: bool = (
-        True  # where the dialect does: answers of /v1/responses, for requests that go on from them
-    )
+    # Where the dialect does: answers of /v1/responses, for requests that go on from them.
+    keeps_turns: bool = True
     cut_prompt_tokens: int | None = None  # of a longer prompt only the end is read
     answers: Mapping[str, str] = field(default_factory=dict)  # right ones, by question
     wrong: WrongShare = field(default_factory=WrongShare)

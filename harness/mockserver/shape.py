@@ -10,9 +10,8 @@ Extra = dict[str, object]
 class Shape:
     """Keys with their values, put next to the usual ones."""
 
-    role: Literal["own", "text", "every"] = (
-        "own"  # a chunk of its own, with the first text, or with every text
-    )
+    # A chunk of its own, with the first text, or with every text.
+    role: Literal["own", "text", "every"] = "own"
     # Of a chunk with the role and no text.
     role_delta: Extra = field(default_factory=lambda: {"role": "assistant", "content": ""})
     finish: Literal["own", "text"] = "own"  # a chunk of its own, or with the last text

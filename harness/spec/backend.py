@@ -113,9 +113,8 @@ class Install:
     without: tuple[str, ...] = ()  # what the first requirement's wheel asks for and does not get
     metadata_alias: str = ""  # NAME==VERSION under which the engine looks up its own distribution
     version_of: str = ""  # distribution whose version is the engine's
-    lock: str = (
-        ""  # in backends/locks: all but `torch` with versions and hashes, and pip installs nothing else
-    )
+    # In backends/locks: all but `torch` with versions and hashes, and pip installs nothing else.
+    lock: str = ""
     index: str = ""  # whose index has its wheels, where pip's default one lacks them
     python: str = ""  # that its wheels are made for, such as 3.12; "": any that bench runs on
     size_mb: int = 0  # of the finished environment, measured; 0: it was not, and its lock tells the downloads
@@ -329,6 +328,17 @@ class Backend:
     def devices(self) -> list[str]:
         """Devices that it has an image for, the fastest first."""
         return list(self.images)
+
+    @property
+    def tables(self) -> list["Engine | Process | Compose | Image"]:
+        """[engine], and what adds to it in each way of starting it."""
+        listed = (self.engine, self.process, self.process_cuda, self.compose, *self.images.values())
+        return [table for table in listed if table]
+
+    @property
+    def value_kinds(self) -> dict[str, type[Value]]:
+        """The type of each key of [engine.values], and of `threads`, which every engine may have."""
+        return {"threads": int, **{key: type(value) for key, value in self.engine.values.items()}}
 
     @property
     def starts(self) -> bool:

@@ -70,7 +70,7 @@ def _check_name(name: str, where: str, hint: str) -> None:
 
 def _check_tunable(definition: Backend, where: str) -> None:
     """Raises SpecError unless every key can be set, with two or more candidates of its type."""
-    kinds = {"threads": int, **{key: type(value) for key, value in definition.engine.values.items()}}
+    kinds = definition.value_kinds
     for key, given in definition.engine.tunable.items():
         key_path = f"{where}:engine.tunable.{key}"
         if key not in kinds:
@@ -254,7 +254,7 @@ def check_engine_values(given: Collection[str], chosen: Iterable[Backend], where
 
     It refuses nothing where a definition cannot be read, which may have the key: a run may do without it.
     """
-    known = {"threads"}.union(*(definition.engine.values for definition in chosen))
+    known = set().union(*(definition.value_kinds for definition in chosen))
     if set(given) <= known:
         return
     for name in files.names("backends"):
@@ -376,11 +376,9 @@ def tuned_ref(definition: Backend, path: Path) -> BackendRef:
     if tuned.backend != definition.name:
         raise SpecError(f"was tuned for '{tuned.backend}', not '{definition.name}'", where=str(path))
     base = apply_variant(definition, tuned.variant or None)
-    known = {"threads", *base.engine.values}
     for key in tuned.values:
-        if key not in known:
-            raise SpecError(
-                f"backend '{definition.name}' has no value '{key}'", where=str(path), hint=nearest(key, known)
-            )
+        if key not in base.value_kinds:
+            hint = nearest(key, base.value_kinds)
+            raise SpecError(f"backend '{definition.name}' has no value '{key}'", where=str(path), hint=hint)
     varied = replace(base, engine=replace(base.engine, values={**base.engine.values, **tuned.values}))
     return BackendRef(varied, VARIANT, None, tuned=tuned)

@@ -74,7 +74,7 @@ def with_variant(definition: Backend, name: str, words: str) -> Backend:
             args.append(word)
     for before, word in pairwise((*program, *flags)):
         key, equals, _ = word.partition("=")
-        if equals and key in _kinds(definition) and not before.startswith("-"):  # else it is a flag's value
+        if equals and key in definition.value_kinds and not before.startswith("-"):  # else a flag's value
             hint = "variables and engine values come first, then a program, then flags"
             raise SpecError(f"'{word}' stands after a program or a flag", where=where, hint=hint)
     if not (settings or program or flags):
@@ -91,23 +91,16 @@ def with_variant(definition: Backend, name: str, words: str) -> Backend:
 
 def _valued(definition: Backend) -> dict[str, str]:
     """Keys of [engine.values] by the flag that they are the whole value of."""
-    engine, images = definition.engine, definition.images.values()
-    tables = (engine, definition.process, definition.process_cuda, definition.compose, *images)
     return {
         flag: key[1]
-        for table in tables
-        if table
+        for table in definition.tables
         for flag, text in pairwise(table.args)
-        if (key := PLACEHOLDER.fullmatch(text)) and key[1] in _kinds(definition)
+        if (key := PLACEHOLDER.fullmatch(text)) and key[1] in definition.value_kinds
     }
 
 
-def _kinds(definition: Backend) -> dict[str, type[Value]]:
-    return {"threads": int, **{key: type(value) for key, value in definition.engine.values.items()}}
-
-
 def _typed(definition: Backend, given: Mapping[str, str], where: str) -> dict[str, Value]:
-    kinds, values = _kinds(definition), dict[str, Value]()
+    kinds, values = definition.value_kinds, dict[str, Value]()
     for key, text in given.items():
         if key not in kinds:
             raise SpecError(

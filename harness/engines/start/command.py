@@ -132,11 +132,9 @@ def _only_elsewhere(definition: Backend, choice: LaunchChoice) -> set[str]:
     """Placeholders that another way of launching it has, or a variant removes, and this one has not."""
     if choice.mode not in ("process", "compose"):
         return set()
-    started = (definition.engine, definition.process, definition.process_cuda, definition.compose)
-    ways = (*started, *definition.images.values())
     here = set().union(*map(named, _tables(definition, choice)))
     removed = placeholders([variant.remove_args for variant in definition.variants.values()])
-    return set().union(removed, *(named(way) for way in ways if way)) - here
+    return set().union(removed, *map(named, definition.tables)) - here
 
 
 def _tables(definition: Backend, choice: LaunchChoice) -> list[Engine | Process | Compose | Image]:
