@@ -29,12 +29,17 @@ _ON_GPU = re.compile(r"((?:CUDA|HIP|NCCL|RCCL) error\b.*)")
 _REFUSED = re.compile(_BEFORE + r"[\w./-]+(?: \w+)?: error: ")
 _UNDERLINE = re.compile(_BEFORE + r"[\s^~]+$")
 
+_LESS_MEMORY = "use a smaller model, or fewer --engine-set max_sequences or context_tokens"
 # Only what every engine words alike, after the engine's own [[server.failures]].
 _CAUSES = (
     Failure(
         r"out of memory|OutOfMemory|MemoryError|bad_alloc|Cannot allocate memory|No available memory"
-        r"|killed by SIGKILL|killed for lack of memory",
-        "it ran out of memory: use a smaller model, or fewer --engine-set max_sequences or context_tokens",
+        r"|killed for lack of memory",
+        f"it ran out of memory: {_LESS_MEMORY}",
+    ),
+    Failure(
+        r"killed by SIGKILL",
+        f"SIGKILL is mostly the kernel's, for lack of memory (`dmesg`): {_LESS_MEMORY}",
     ),
     Failure(
         r"[Aa]ddress already in use|couldn't bind|port is already allocated",

@@ -83,6 +83,15 @@ def test_what_a_library_on_the_gpu_says_is_the_cause(tmp_path):
     assert error.hint.startswith("its build has no kernels for this GPU")
 
 
+def test_sigkill_alone_is_mostly_a_lack_of_memory(tmp_path):
+    """A person may have sent it."""
+    assert failure("ended: killed by SIGKILL", "vllm", written(tmp_path, "ready\n")).hint.startswith(
+        "SIGKILL is mostly the kernel's, for lack of memory (`dmesg`): use a smaller model"
+    )
+    known = failure("killed for lack of memory (exit code 137)", "vllm", written(tmp_path, "ready\n"))
+    assert known.hint.startswith("it ran out of memory: use a smaller model")
+
+
 def test_one_exception_is_not_shown_twice(tmp_path):
     error = failure("ended", "tool", written(tmp_path, "Traceback\nValueError: no\n"))
     assert below(error) == ["  | Traceback", "  | ValueError: no"]
