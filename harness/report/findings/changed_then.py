@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.errors import SpecError
 from harness.model import Difference, HistoryEntry
+from harness.model.grouping import grouped
 from harness.report.wording import listing
 from harness.store import RunFolder
 from harness.verdicts.history import Change, Changed, Drift
@@ -65,11 +66,11 @@ def _by_history(before: HistoryEntry, after: HistoryEntry) -> Iterator[Differenc
 
 def changed_words(steps: Sequence[Change]) -> str:
     """`engine version 0.26.0 to 0.27.0 (vllm, 2026-11-09)` of steps on one day."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
-    for step in steps:
-        for run, difference in step.changed:
-            line = f"{difference.what} {difference.baseline} to {difference.new}"
-            found.setdefault((line, run.created_utc[:10]), {})[step.series.label] = None
-    words = [f"{line} ({listing(list(labels))}, {day})" for (line, day), labels in found.items()]
+    found = grouped(
+        ((f"{entry.what} {entry.baseline} to {entry.new}", run.created_utc[:10]), step.series.label)
+        for step in steps
+        for run, entry in step.changed
+    )
+    words = [f"{line} ({listing([*dict.fromkeys(labels)])}, {day})" for (line, day), labels in found.items()]
     more = [f"{len(words) - MOST} more"] if len(words) > MOST else []
     return "; ".join([*words[:MOST], *more]) or "nothing that bench knows of"

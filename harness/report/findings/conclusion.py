@@ -22,6 +22,7 @@ from harness.model import (
     Summary,
     UnderLoad,
 )
+from harness.model.grouping import grouped
 from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.view import Group, Row, groups, labels
@@ -222,10 +223,7 @@ def _codes(reasons: Sequence[Reason]) -> Iterator[str]:
 
 def doubts(group: Group) -> Iterator[str]:
     """`vllm and llamacpp: 3 of 3 repeats SUSPECT: ramp-kept`: backends in the same doubt share a line."""
-    alike: dict[str, list[str]] = {}
-    for row in group.rows:
-        if words := doubt(row):
-            alike.setdefault(words, []).append(row.label)
+    alike = grouped((words, row.label) for row in group.rows if (words := doubt(row)))
     for words, names in alike.items():
         yield f"{_who(names, group)}: {words}"
 
@@ -233,15 +231,11 @@ def doubts(group: Group) -> Iterator[str]:
 def doubts_by_count(group: Group) -> Iterator[str]:
     """Fewer lines than `doubts`: backends with equally many doubtful repeats share one, with the rules of
     all."""
-    alike: dict[str, tuple[list[str], list[Reason]]] = {}
-    for row in group.rows:
-        count, reasons = _doubt(row)
-        if count:
-            names, together = alike.setdefault(count, ([], []))
-            names.append(row.label)
-            together += reasons
-    for count, (names, together) in alike.items():
-        yield plain(f"{_who(names, group)}: {count}: {', '.join(_codes(together))}")
+    found = ((row.label, *_doubt(row)) for row in group.rows)
+    alike = grouped((count, (label, reasons)) for label, count, reasons in found if count)
+    for count, mine in alike.items():
+        codes = _codes([reason for _label, reasons in mine for reason in reasons])
+        yield plain(f"{_who([label for label, _reasons in mine], group)}: {count}: {', '.join(codes)}")
 
 
 def _who(names: Sequence[str], group: Group) -> str:

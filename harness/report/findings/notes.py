@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from harness.metrics.cost import NO_PRICE
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
-from harness.model import CellResult, Doubt, IssueCode, LoadPoint, Reason, Requests, Summary, UnsetType
+from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary
+from harness.model.grouping import grouped
 from harness.model.numbers import as_given, counted, percent, short
 from harness.report.findings.classes import class_lines
 from harness.report.findings.grid import Column, columns, known, never
@@ -94,12 +95,10 @@ def most_important(summary: Summary) -> list[Note]:
     """
     elsewhere = (IssueCode.DIFFERENT_TRACKS, IssueCode.ONE_REPEAT)
     found = [note for note in notes(summary) if note.kind == "warning" and note.code not in elsewhere]
-    alike: dict[tuple[str, str], list[Note]] = {}
-    for note in found:
-        alike.setdefault((note.text if note.cells or not note.code else note.code, note.hint), []).append(
-            note
-        )
-    firsts = (_with_count(same) for same in alike.values())
+    alike = grouped(
+        ((note.text if note.cells else note.code or note.text, note.hint), note) for note in found
+    )
+    firsts = map(_with_count, alike.values())
     return sorted(firsts, key=lambda note: (note.rank, -note.cells))
 
 
@@ -197,11 +196,11 @@ def _validity(summary: Summary) -> Iterator[Note]:
 
     Failed requests have one per status or outcome: a refused key is not like an error of the server.
     """
-    where: dict[tuple[Doubt, IssueCode, str | UnsetType], list[tuple[str, Reason]]] = {}
-    for cell in summary.cells:
-        for reason in cell.validity.reasons:
-            key = reason.verdict, reason.code, reason.failure
-            where.setdefault(key, []).append((place(cell), reason))
+    where = grouped(
+        ((reason.verdict, reason.code, reason.failure), (place(cell), reason))
+        for cell in summary.cells
+        for reason in cell.validity.reasons
+    )
     for (title, code, _failure), cases in where.items():
         reasons = [reason for _, reason in cases]
         texts = list(map(reason_text, reasons))
@@ -233,11 +232,12 @@ def _errors(summary: Summary) -> Iterator[Note]:
 
 def _bursts(summary: Summary) -> Iterator[Note]:
     """Lockstep that the scenario declares is a label, not a doubt."""
-    where: dict[str, list[str]] = {}
-    for cell in summary.cells:
-        synchrony = cell.synchrony
-        if synchrony and synchrony.in_bursts and cell.load.start_declared == "together":
-            where.setdefault(f"{synchrony.burst:g}", []).append(place(cell))
+    declared = (cell for cell in summary.cells if cell.load.start_declared == "together")
+    where = grouped(
+        (f"{found.burst:g}", place(cell))
+        for cell in declared
+        if (found := cell.synchrony) and found.in_bursts
+    )
     for burst, places in where.items():
         text = f'bursts of {burst}, as declared (start = "together"): {_places_words(places)}'
         yield Note("note", text)
@@ -245,11 +245,11 @@ def _bursts(summary: Summary) -> Iterator[Note]:
 
 def _hang_ups(summary: Summary) -> Iterator[Note]:
     """Noted once per way in which users hang up."""
-    by_way: dict[str, list[Requests]] = {}
-    for cell in summary.cells:
-        if users := cell.load.abandonment:
-            way = f"{percent(users.share)}% of the users hang up after {users.after_s:g} s"
-            by_way.setdefault(way, []).append(cell.requests)
+    by_way = grouped(
+        (f"{percent(users.share)}% of the users hang up after {users.after_s:g} s", cell.requests)
+        for cell in summary.cells
+        if (users := cell.load.abandonment)
+    )
     for way, requests in by_way.items():
         left = sum(each.abandoned for each in requests)
         due = sum(each.due for each in requests)
@@ -309,11 +309,11 @@ def _imported(summary: Summary) -> Iterator[Note]:
 
 def _limits(summary: Summary) -> Iterator[Note]:
     """The limiters by the code of their rule, with their cells; the report has the sentences with numbers."""
-    where: dict[str, list[str]] = {}
-    for cell in summary.cells:
-        if (limiter := cell.limiter) and cell.validity.verdict != "INVALID":
-            subject = f"{cell.label} {cell.point.label}"
-            where.setdefault(limiter.code, []).append(subject)
+    where = grouped(
+        (limiter.code, f"{cell.label} {cell.point.label}")
+        for cell in summary.cells
+        if (limiter := cell.limiter) and cell.validity.verdict != "INVALID"
+    )
     parts = [f"{code} ({listing(list(dict.fromkeys(places)))})" for code, places in where.items()]
     if parts:
         yield Note("note", plain(f"limited by: {'; '.join(parts)}"))
@@ -322,18 +322,18 @@ def _limits(summary: Summary) -> Iterator[Note]:
 def prices(summary: Summary) -> Iterator[str]:
     """The currency and the basis of each price, which columns of costs lack, and the reason a price leads to
     no cost."""
-    bases: dict[tuple[str, str], list[str]] = {}
-    for price, owners in charged(summary).items():
-        what = f"{as_given(price.per_hour)} per hour for {price.covers}{owners}"
-        bases.setdefault((price.currency, price.source), []).append(what)
+    bases = grouped(
+        ((price.currency, price.source), f"{as_given(price.per_hour)} per hour for {price.covers}{owners}")
+        for price, owners in charged(summary).items()
+    )
     for (currency, source), each in bases.items():
         yield plain(f"cost in {currency}: {'; '.join(each)} ({source})", 600)
-    without: dict[str, dict[str, None]] = {}
-    for cell in summary.cells:
-        if not cell.invalid and (why := cell.null_reasons.get("cost", NO_PRICE)) != NO_PRICE:
-            without.setdefault(why, {})[cell.label] = None
+    usable = (cell for cell in summary.cells if not cell.invalid)
+    without = grouped((cell.null_reasons.get("cost", NO_PRICE), cell.label) for cell in usable)
+    without.pop(NO_PRICE, None)
     for why, mine in without.items():
-        yield plain(f"no cost, {listing(list(mine))}: {why}; bench report RUN --price-per-hour gives one")
+        names = listing([*dict.fromkeys(mine)])
+        yield plain(f"no cost, {names}: {why}; bench report RUN --price-per-hour gives one")
 
 
 def _pooled(load_groups: list[Group]) -> Iterator[Note]:
@@ -358,25 +358,26 @@ def _unknown(load_groups: list[Group]) -> Iterator[Note]:
         if column.path
         and (column.presence not in optional or any(never(column, row) for _, row in everywhere))
     ]
-    missing: dict[tuple[str, str], list[Column]] = {}
-    for column in asked:
-        by_reason: dict[str, list[tuple[Group, Row]]] = {}
-        for group, row in everywhere:
-            if not known(column, [row]):
-                by_reason.setdefault(plain(row.why_unknown(column.path)), []).append((group, row))
-        for reason, places in by_reason.items():
-            missing.setdefault((reason, _places(places, everywhere)), []).append(column)
+    missing = grouped(
+        ((reason, _places(places, everywhere)), column)
+        for column in asked
+        for reason, places in _unknown_where(column, everywhere).items()
+    )
     for (reason, where), lacking in missing.items():
         names = "every figure" if lacking == asked else listing([column.title for column in lacking])
         yield Note("note", f"n/a, {names}{where}: {reason}")
 
 
+def _unknown_where(column: Column, everywhere: list[tuple[Group, Row]]) -> dict[str, list[tuple[Group, Row]]]:
+    """The rows without this figure, by the reason."""
+    lacking = ((group, row) for group, row in everywhere if not known(column, [row]))
+    return grouped((plain(row.why_unknown(column.path)), (group, row)) for group, row in lacking)
+
+
 def _places(places: list[tuple[Group, Row]], everywhere: list[tuple[Group, Row]]) -> str:
     if len(places) == len(everywhere):
         return ""
-    cells: dict[str, list[str]] = {}
-    for group, row in places:
-        cells.setdefault(row.label, []).append(group.point.label)
+    cells = grouped((row.label, group.point.label) for group, row in places)
     total = {label: sum(row.label == label for _, row in everywhere) for label in cells}
     named = [plain(label) if len(points) == total[label] else plain(f"{label} {' '.join(points)}")
              for label, points in cells.items()]  # fmt: skip

@@ -5,20 +5,19 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import compress
 
 from harness.model import HistoryEntry, known
+from harness.model.grouping import grouped
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, short
 from harness.report.findings.changed_then import changed_words
 from harness.report.wording import listing, plain, version_words
-from harness.verdicts.history import LEAST_NIGHTS, Change, Drift, Series
+from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
 TWO_LEVELS = 2 * LEAST_NIGHTS  # runs
 
 
 def names(series: Sequence[Series]) -> list[str]:
     """A name for each; where several share it, with the machine, requests or load that make it another."""
-    alike: dict[str, list[Series]] = {}
-    for figure in series:
-        alike.setdefault(_short_name(figure), []).append(figure)
+    alike = grouped((_short_name(figure), figure) for figure in series)
     apart = {name: iter(_apart(group)) for name, group in alike.items()}
     return [
         plain(f"{name} ({', '.join(facts)})" if (facts := next(apart[name])) else name)
@@ -118,10 +117,9 @@ def since_lines(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[s
     """A line for each day on which figures became worse, the last one first: whose, by how much that day, and
     what changed then. A figure that is worse by two steps is in the lines of two days.
     """
-    by_day: dict[str, list[Change]] = {}
     steps = [step for drift in drifts for step in drift.steps]
-    for step in sorted(steps, key=lambda each: each.since.created_utc, reverse=True):
-        by_day.setdefault(step.since.created_utc[:10], []).append(step)
+    last_first = sorted(steps, key=lambda each: each.since.created_utc, reverse=True)
+    by_day = grouped((step.since.created_utc[:10], step) for step in last_first)
     figures = Counter(_backend(figure) for figure in series if len(figure.entries) >= TWO_LEVELS)
     for day, worse in by_day.items():
         counts = Counter(_backend(step.series) for step in worse)

@@ -14,6 +14,7 @@ from harness.model import (
     RunComparison,
     Summary,
 )
+from harness.model.grouping import grouped
 from harness.report.findings.against import run_names
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
@@ -42,9 +43,7 @@ def several(runs: Sequence[Run], document: RunComparison) -> Several:
             where=", ".join(run.name for run in runs),
             hint=f"`bench compare RUN RUN` lists every difference{force}",
         )
-    families: dict[str, list[ComparedPair]] = {}
-    for pair in kept:
-        families.setdefault(pair.b.label if pair.a.label == pair.b.label else "", []).append(pair)
+    families = grouped((pair.b.label if pair.a.label == pair.b.label else "", pair) for pair in kept)
     return Several(
         _merged(runs, kept, names),
         {label: _merged(runs, pairs, names) for label, pairs in families.items()},
