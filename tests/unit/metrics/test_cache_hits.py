@@ -53,8 +53,8 @@ def test_a_part_of_the_cached_tokens_came_from_behind_the_kv_cache(counters, sha
 
 
 def test_the_hit_rate_of_a_cache_behind_is_its_part_of_the_hit_rate():
-    """Half of the prompt tokens were cached, and a quarter of the cached ones came from behind."""
-    counted = {"host_cached_tokens": 30.0, "cached_prompt_tokens": 120.0}
+    """Half of the prompt tokens by usage, and all by the counters, a quarter of which came from behind."""
+    counted = {"host_cached_tokens": 30.0, "cached_prompt_tokens": 120.0, "prompt_tokens": 120.0}
     found = cache_hits.compute(cell((100, 80), (100, 20), server_counters=counted))
     assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (0.5, "usage")
     assert found.host_cache_hit_rate == pytest.approx(0.125)
@@ -84,7 +84,7 @@ def test_a_cache_behind_that_is_not_counted_says_so():
 )
 def test_a_hit_rate_that_is_not_known_says_why(answers, why):
     host = {"host_cached_tokens": 30.0, "cached_prompt_tokens": 120.0}
-    for counted in (None, host):
+    for counted in (None, {"prompt_tokens": 400.0}, host):
         found = cache_hits.compute(cell(*answers, server_counters=counted))
         assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (None, None)
         assert found.nulls["prefix_cache_hit_rate"] == why

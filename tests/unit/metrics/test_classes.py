@@ -194,6 +194,7 @@ def test_turns_are_counted_from_one():
     asked = requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
     found, _ = classes.by_class("by_turn", RequestView(records(*SIX)), asked)
     assert {turn: stats.ttft_ms.mean for turn, stats in found.items()} == pytest.approx({"1": 30, "2": 40})
+    assert {turn: stats.cached_share for turn, stats in found.items()} == pytest.approx({"1": 0.3, "2": 0.4})
     view = RequestView(records(*SIX))
     for asked in (requested(*[("", {})] * 6), None):
         assert classes.by_class("by_turn", view, asked)[0] is None

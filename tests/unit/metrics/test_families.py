@@ -119,9 +119,3 @@ def test_a_class_of_answers_that_come_whole_lacks_no_first_token():
     assert nulls["by_kind.long.e2e_ms.p50"] == "4 of 6 requests never got there"
     whole = "answers of embeddings come whole: there is no first token, and none after it"
     assert {why for path, why in nulls.items() if path.startswith("by_kind.short.")} == {whole}
-
-
-def test_answers_of_text_keep_their_first_tokens():
-    rows = [{"intended": 100 * i, "texts": [100 * i + 50], "prompt": 9} for i in range(8)]
-    figures, _ = figures_of(view_of(records(*rows), facts(request={"api": "chat"}), None))
-    assert figures["ttft_ms"].p50 == pytest.approx(50)

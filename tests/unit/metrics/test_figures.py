@@ -4,7 +4,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from harness.metrics import cache_hits, latency, pooled
+from harness.metrics import latency, pooled
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.distribution import latency_stats, samples_needed
 from harness.metrics.throughput import _text_chars
@@ -229,24 +229,6 @@ def test_nothing_measured_is_null_everywhere():
     statistics, reasons = latency_stats(np.array([]))
     assert set(as_json(statistics).values()) == {None}
     assert set(reasons) == set(as_json(statistics))
-
-
-def test_the_hit_rate_comes_from_usage_before_counters():
-    made = records({"texts": [1], "prompt": 100, "cached": 90}, {"texts": [1], "prompt": 100, "cached": 0})
-    assert cache_hits.hit_rate(RequestView(made), {"prompt_tokens": 1.0, "cached_prompt_tokens": 1.0}) == (
-        0.45,
-        "usage",
-    )
-
-
-def test_the_hit_rate_falls_back_to_counters_and_then_to_unknown():
-    made = records({"texts": [1], "prompt": 100})
-    assert cache_hits.hit_rate(RequestView(made), {"prompt_tokens": 200.0, "cached_prompt_tokens": 50.0}) == (
-        0.25,
-        "counters",
-    )
-    assert cache_hits.hit_rate(RequestView(made), {"prompt_tokens": 200.0}) == (None, None)
-    assert cache_hits.hit_rate(RequestView(made), None) == (None, None)
 
 
 def test_answers_that_think_have_two_beginnings():

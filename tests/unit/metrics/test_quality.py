@@ -8,9 +8,7 @@ from harness import validity
 from harness.metrics import answer_check
 from harness.metrics import quality as quality_module
 from harness.metrics.answer_check import judge
-from harness.metrics.classes import by_class
 from harness.metrics.counts import template_tokens
-from harness.metrics.prefix import ideals
 from harness.metrics.quality import form_refused, quality
 from harness.metrics.reason import OfServer
 from harness.metrics.state import cell_state
@@ -387,39 +385,6 @@ def test_nothing_expected_gives_nothing():
     found = quality(RequestView(made), asked)
     assert found == quality(RequestView(made), None)
     assert set(found.by_key.values()) == {None}
-
-
-def test_classes_are_looked_at_alone():
-    made, asked = cell(
-        (ask(kind="a"), "x", {}), (ask(kind="b"), "x", {"texts": [12, 18]}), (ask(kind="a"), "x", {})
-    )
-    found, _ = by_class("by_kind", RequestView(made), asked)
-    assert {name: (one.requests, one.ttft_ms.mean) for name, one in found.items()} == {
-        "a": (2, 5),
-        "b": (1, 2),
-    }
-    alone, only = cell((ask(kind="a"), "x", {}))
-    assert by_class("by_kind", RequestView(alone), only)[0] is None
-    assert by_class("by_turn", RequestView(made), asked)[0] is None
-    made, asked = cell(
-        (ask(session=0), "x", {"prompt": 10, "cached": 0}),
-        (ask(session=0, turn=1), "x", {"prompt": 20, "cached": 10}),
-    )
-    found, _ = by_class("by_turn", RequestView(made), asked)
-    assert {name: one.cached_share for name, one in found.items()} == {
-        "1": 0.0,
-        "2": 0.5,
-    }
-
-
-def test_ideals_are_of_the_tokens_that_the_server_counted():
-    made, asked = cell(
-        (ask(session=0), "x", {"prompt": 40, "tokens": 10}),
-        (ask(session=0, turn=1), "x", {"prompt": 60, "tokens": 10}),
-    )
-    assert ideals(RequestView(made), asked) == {"1": 0.5, "16": 0.48, "64": 0.0, "128": 0.0}
-    made.requests["prompt_tokens"][1] = -1
-    assert ideals(RequestView(made), asked) is None
 
 
 def test_what_a_prompt_has_beyond_its_content_is_told():

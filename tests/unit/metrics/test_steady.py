@@ -408,45 +408,23 @@ def test_a_load_worker_that_could_send_nothing_leaves_no_slot_empty():
     assert steady_state(RequestView(made), load("concurrency", 8)).state == "steady"
 
 
-def test_a_load_that_changes_by_itself_is_not_tested():
-    for changing in (load("trace", 1), load("rate", 1, profile=[{"seconds": 1}])):
-        assert steady_state(RequestView(one_after_another([10] * 20)), changing).state == "not tested"
-    assert steady_state(RequestView(records()), CLOSED).state == "unknown"
-    assert steady_state(RequestView(one_after_another([10] * 5)), CLOSED).why == "too few requests to tell"
-
-
-def test_a_batch_that_is_sent_at_once_has_no_steady_part():
-    rows = [{"intended": 0, "texts": [100 * (index // 8 + 1), 100 * (index // 8 + 2)]} for index in range(48)]
-    made = records(*rows)
-    found = steady_state(RequestView(made), load("concurrency", 48))
-    assert (found.state, found.why) == ("not tested", "all requests are sent at once")
-
-
 @pytest.mark.parametrize(
-    ("answers", "state", "why"), [(7, "unknown", "too few requests to tell"), (8, "steady", None)]
-)
-def test_eight_batches_are_a_course_and_seven_are_none(answers, state, why):
-    found = steady_state(RequestView(one_after_another([100] * answers)), CLOSED)
-    assert (found.state, found.why) == (state, why)
-
-
-def test_the_last_answer_of_each_of_several_slots_is_no_part_of_the_course():
-    """Of ten answers of two slots eight are left, of nine seven."""
-    for answers, state in ((10, "steady"), (9, "unknown")):
-        view = RequestView(one_after_another([100] * answers))
-        assert steady_state(view, load("concurrency", 2)).state == state
-
-
-@pytest.mark.parametrize(
-    ("made", "point", "state", "why"),
+    ("answers", "point", "state", "why"),
     [
-        ([], CLOSED, "unknown", "no measured request was sent"),
-        ([100] * 4, load("concurrency", 4), "not tested", "all requests are sent at once"),
-        ([100] * 40, load("trace", 1.0), "not tested", "the load itself changes over time"),
+        (0, CLOSED, "unknown", "no measured request was sent"),
+        (7, CLOSED, "unknown", "too few requests to tell"),  # eight batches are a course
+        (8, CLOSED, "steady", None),
+        (9, load("concurrency", 2), "unknown", "too few requests to tell"),  # less the last of each slot
+        (10, load("concurrency", 2), "steady", None),
+        (63, load("rate", 10.0), "unknown", "too few requests to tell"),  # eight answers a batch
+        (64, load("rate", 10.0), "steady", None),
+        (4, load("concurrency", 4), "not tested", "all requests are sent at once"),
+        (40, load("trace", 1.0), "not tested", "the load itself changes over time"),
+        (40, load("rate", 1, profile=[{"seconds": 1}]), "not tested", "the load itself changes over time"),
     ],
 )
-def test_what_has_no_course_to_look_at_says_so(made, point, state, why):
-    found = steady_state(RequestView(one_after_another(made)), point)
+def test_what_has_no_course_to_look_at_says_so(answers, point, state, why):
+    found = steady_state(RequestView(one_after_another([100] * answers)), point)
     assert (found.state, found.why) == (state, why)
 
 
@@ -455,9 +433,3 @@ def test_a_batch_has_whole_chats(chats, state):
     asked = requested(*(("", {"session": i // 4, "turn": i % 4}) for i in range(4 * chats)))
     cell = view_of(one_after_another([100] * 4 * chats), facts(), asked)
     assert steady_state_of(cell).state == state
-
-
-def test_an_open_loop_needs_eight_answers_for_each_batch():
-    for answers, state in ((63, "unknown"), (64, "steady")):
-        view = RequestView(one_after_another([100] * answers))
-        assert steady_state(view, load("rate", 10.0)).state == state
