@@ -1,9 +1,10 @@
 """Questions to the library of NVIDIA's driver, which is open for one at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -20,11 +21,14 @@ def gpu_count() -> int | None:
 
 
 def gpu_names() -> tuple[str, ...] | None:
-    """Names as NVML has them; None without a driver."""
+    """Names as NVML has them, of the GPUs that answer; None without a driver."""
 
     def read(nvml: ModuleType) -> tuple[str, ...]:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        return tuple(str(nvml.nvmlDeviceGetName(handle)) for handle in handles)
+        names = []
+        for index in range(nvml.nvmlDeviceGetCount()):
+            with suppress(nvml.NVMLError):  # it has fallen off the bus
+                names.append(str(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index))))
+        return tuple(names)
 
     return _known(read)
 
@@ -36,6 +40,45 @@ def driver_version() -> str | None:
 def cuda_version() -> int | None:
     """Major version of CUDA that the driver knows; None where it does not say."""
     return _known(lambda nvml: int(nvml.nvmlSystemGetCudaDriverVersion()) // 1000)
+
+
+def handle(nvml: ModuleType, gpu: str) -> Any:
+    """The GPU with this index or UUID. Raises NVMLError, also for a UUID that is not written out."""
+    by_uuid = nvml.nvmlDeviceGetHandleByUUID
+    return nvml.nvmlDeviceGetHandleByIndex(int(gpu)) if gpu.isdigit() else by_uuid(gpu)
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether this NVMLError says that the GPU will not answer again until it is reset."""
+    import pynvml as nvml
+
+    gone = (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED, nvml.NVML_ERROR_GPU_NOT_FOUND)
+    return getattr(error, "value", None) in gone
+
+
+def fault(gpus: Sequence[str]) -> str | None:
+    """Why the driver cannot use these GPUs; None where it can, or says nothing of it.
+
+    A container may have CUDA without NVML's library.
+    """
+    import pynvml
+
+    gpu = ""
+
+    def look(nvml: ModuleType) -> None:
+        nonlocal gpu
+        for gpu in gpus:
+            handle(nvml, gpu)
+
+    try:
+        ask(look)
+    except pynvml.NVMLError_LibraryNotFound:
+        return None
+    except pynvml.NVMLError as error:
+        if not gpu:
+            return f"NVIDIA's driver does not answer: {error}"
+        return f"GPU {gpu} does not answer: {error}" if is_gone(error) else None
+    return None
 
 
 def ask(question: Callable[[ModuleType], T]) -> T:

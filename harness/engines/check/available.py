@@ -74,6 +74,10 @@ class Machine:
         """Major version that the driver knows; None: not known."""
         return nvml.cuda_version()
 
+    def gpu_fault(self, gpus: Sequence[str]) -> str | None:
+        """Why the driver cannot use these NVIDIA GPUs; None: it can, or it is not known."""
+        return nvml.fault(gpus)
+
     def check_gpus_free(self, gpus: Sequence[str]) -> None:
         if orphans.stale():  # stopped before the first engine starts
             return

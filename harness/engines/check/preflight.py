@@ -124,6 +124,10 @@ def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupE
             if gpus
             else f"{change}, or use --device cpu",
         )
+    elif fault := machine.gpu_fault(gpus):
+        yield SetupError(
+            fault, hint="reload the driver or reboot (`dmesg` has its messages), or use --device cpu"
+        )
     else:
         yield from _raised(lambda: machine.check_gpus_free(gpus))
 

@@ -93,11 +93,7 @@ def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
     def read(library: ModuleType) -> list[Use]:
         uses = []
         for gpu in gpus:
-            if gpu.isdigit():
-                handle = library.nvmlDeviceGetHandleByIndex(int(gpu))
-            else:
-                handle = library.nvmlDeviceGetHandleByUUID(gpu)
-            running = library.nvmlDeviceGetComputeRunningProcesses(handle)
+            running = library.nvmlDeviceGetComputeRunningProcesses(nvml.handle(library, gpu))
             uses += [Use(gpu, process.pid, process.usedGpuMemory) for process in running]
         return uses
 

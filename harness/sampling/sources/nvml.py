@@ -3,18 +3,18 @@
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
+from harness.host.nvml import is_gone
 from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
 from harness.sampling.sources.visible import visible
 
 _BYTES = 1024.0  # NVML counts PCIe in KiB/s
-_GONE = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND)
 _NEVER = (
     pynvml.NVML_ERROR_NOT_SUPPORTED,
     pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
@@ -153,24 +153,28 @@ class Gpus(ABC):
     def open(self) -> None:
         try:
             pynvml.nvmlInit()
-            everything = list(_devices())
+            found, silent = _devices()
         except pynvml.NVMLError as error:
             self.about["broken"] = error.value not in _NONE_HERE
             raise UnavailableError(f"NVML: {error}") from None
-        uuids = [facts["uuid"] for facts, _, _ in everything]
+        # A GPU that does not answer keeps its number: those after it are not counted again.
+        uuids = [found[index][0]["uuid"] if index in found else "" for index in range(len(found | silent))]
         parents = {
-            instance["uuid"]: index
-            for index, (facts, _, _) in enumerate(everything)
-            for instance in facts["mig"]
+            instance["uuid"]: index for index, (facts, _, _) in found.items() for instance in facts["mig"]
         }
         chosen, why = visible(self._env, uuids, parents)
-        self.about["devices"] = [everything[index][0] for index in chosen]
-        self.about["chosen"] = f"{len(chosen)} of {len(everything)} GPUs: {why}"
+        self.about["chosen"] = f"{len(chosen)} of {len(uuids)} GPUs: {why}"
+        for index in filter(silent.__contains__, chosen):
+            self._lose(f"gpu.{index}", silent[index])
+        answering = [index for index in chosen if index in found]
+        self.about["devices"] = [found[index][0] for index in answering]
         self.devices = [
-            Device(index, everything[index][1], self.readings(), everything[index][2]) for index in chosen
+            Device(index, found[index][1], self.readings(), found[index][2]) for index in answering
         ]
         if not self.devices:
-            raise UnavailableError(f"NVML: {self.about['chosen']}")
+            self.about["broken"] = bool(chosen)
+            reasons = [f"gpu.{index}: {silent[index]}" for index in chosen] or [self.about["chosen"]]
+            raise UnavailableError(f"NVML: {'; '.join(reasons)}")
 
     def read(self, put: Put) -> None:
         asked = list(self.devices)
@@ -179,26 +183,33 @@ class Gpus(ABC):
             raise UnreadableError("; ".join(problems) or "; ".join(self.missing.values()))
 
     def _read(self, device: Device, put: Put) -> Iterator[str]:
-        """Yields at most one problem per device and read."""
-        for reading in list(device.readings):
+        """Yields at most one problem: of a device that is lost, or of which nothing can be read now."""
+        failed: list[pynvml.NVMLError] = []
+        asked = list(device.readings)
+        for reading in asked:
             try:
                 for name, value in reading.read(device.handle).items():
                     put(f"{device.name}.{name}", value)
             except pynvml.NVMLError as error:
+                if is_gone(error):
+                    self.devices.remove(device)
+                    self._lose(device.name, error)
+                    yield f"{device.name}: {error}"
+                    return
                 if error.value in _NEVER:
                     device.readings.remove(reading)
-                    self.missing |= {f"{device.name}.{name}": f"NVML: {error}" for name in reading.fields}
-                    continue
-                self.missing[f"{device.name}.*"] = f"NVML: {error}"
-                if error.value in _GONE:
-                    self.devices.remove(device)
-                    self.about.setdefault("lost", {})[device.name] = {
-                        "why": str(error),
-                        "at_ns": time.monotonic_ns(),
-                    }
-                yield f"{device.name}: {error}"
-                return
-        self.missing.pop(f"{device.name}.*", None)
+                else:
+                    failed.append(error)
+                self.missing |= {f"{device.name}.{name}": f"NVML: {error}" for name in reading.fields}
+            else:
+                for name in reading.fields:
+                    self.missing.pop(f"{device.name}.{name}", None)
+        if failed and len(failed) == len(asked):
+            yield f"{device.name}: {failed[0]}"
+
+    def _lose(self, name: str, error: pynvml.NVMLError) -> None:
+        self.missing[f"{name}.*"] = f"NVML: {error}"
+        self.about.setdefault("lost", {})[name] = {"why": str(error), "at_ns": time.monotonic_ns()}
 
     def close(self) -> None:
         pynvml.nvmlShutdown()
@@ -267,29 +278,38 @@ class NvidiaGpusSlowly(Gpus):
         return {"engine_memory_bytes": ours, "other_memory_bytes": sum(known.values()) - ours}
 
 
-def _devices() -> Iterable[tuple[dict[str, Any], Handle, dict[int, Handle]]]:
+Found = tuple[dict[str, Any], Handle, dict[int, Handle]]  # facts of a GPU, its handle and its instances
+
+
+def _devices() -> tuple[dict[int, Found], dict[int, pynvml.NVMLError]]:
+    """The GPUs by number, and the errors of those that do not answer: fallen off the bus, or not ours."""
     driver = pynvml.nvmlSystemGetDriverVersion()
+    found: dict[int, Found] = {}
+    silent: dict[int, pynvml.NVMLError] = {}
     for index in range(pynvml.nvmlDeviceGetCount()):
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        instances = dict(_instances(handle))
-        yield (
-            {
-                "index": index,
-                "name": pynvml.nvmlDeviceGetName(handle),
-                "uuid": pynvml.nvmlDeviceGetUUID(handle),
-                "driver": driver,
-                "memory_bytes": _or_none(lambda h: pynvml.nvmlDeviceGetMemoryInfo(h).total, handle),
-                "power_limit_w": _or_none(
-                    lambda h: pynvml.nvmlDeviceGetPowerManagementLimit(h) / 1e3, handle
-                ),
-                "mig": [
-                    {"number": number, "uuid": pynvml.nvmlDeviceGetUUID(instance)}
-                    for number, instance in instances.items()
-                ],
-            },
-            handle,
-            instances,
-        )
+        try:
+            found[index] = _device(index, driver)
+        except pynvml.NVMLError as error:
+            silent[index] = error
+    return found, silent
+
+
+def _device(index: int, driver: str) -> Found:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    instances = dict(_instances(handle))
+    facts = {
+        "index": index,
+        "name": pynvml.nvmlDeviceGetName(handle),
+        "uuid": pynvml.nvmlDeviceGetUUID(handle),
+        "driver": driver,
+        "memory_bytes": _or_none(lambda h: pynvml.nvmlDeviceGetMemoryInfo(h).total, handle),
+        "power_limit_w": _or_none(lambda h: pynvml.nvmlDeviceGetPowerManagementLimit(h) / 1e3, handle),
+        "mig": [
+            {"number": number, "uuid": pynvml.nvmlDeviceGetUUID(instance)}
+            for number, instance in instances.items()
+        ],
+    }
+    return facts, handle, instances
 
 
 def _instances(handle: Handle) -> Iterator[tuple[int, Handle]]:

@@ -3,6 +3,7 @@
 import sys
 from types import SimpleNamespace
 
+import pynvml
 import pytest
 
 from harness.host import nvml
@@ -29,6 +30,41 @@ def test_the_driver_says_what_there_is_and_which_cuda_it_knows(library):
     assert (nvml.gpu_count(), nvml.gpu_names()) == (2, ("GPU 0", "GPU 1"))
     assert (nvml.driver_version(), nvml.cuda_version()) == ("575.51", 12)
     assert not library.open
+
+
+def test_a_gpu_that_has_fallen_off_the_bus_does_not_hide_the_others(library):
+    def handle(index):
+        if index == 0:
+            raise library.NVMLError("GPU is lost")
+        return index
+
+    library.nvmlDeviceGetHandleByIndex = handle
+    assert nvml.gpu_names() == ("GPU 1",)
+    assert not library.open
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "expected"),
+    [
+        ("nvmlInit", pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "NVIDIA's driver does not answer: RM has"),
+        ("nvmlInit", pynvml.NVML_ERROR_UNKNOWN, "NVIDIA's driver does not answer: Unknown Error"),
+        ("nvmlInit", pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, None),  # a container may have CUDA without it
+        ("nvmlDeviceGetHandleByIndex", pynvml.NVML_ERROR_GPU_IS_LOST, "GPU 1 does not answer: GPU is lost"),
+        ("nvmlDeviceGetHandleByUUID", pynvml.NVML_ERROR_NOT_FOUND, None),  # CUDA takes the first digits
+        (None, 0, None),
+    ],
+)
+def test_the_driver_says_which_gpus_it_cannot_use(monkeypatch, call, code, expected):
+    def answering(name):
+        def answer(*_):
+            if name == call:
+                raise pynvml.NVMLError(code)
+
+        return answer
+
+    for name in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetHandleByUUID"):
+        monkeypatch.setattr(pynvml, name, answering(name))
+    assert (nvml.fault(["1", "GPU-7"]) or "None").startswith(expected or "None")
 
 
 @pytest.mark.parametrize("call", ["nvmlInit", "nvmlDeviceGetCount"])

@@ -133,14 +133,30 @@ def test_a_field_that_a_gpu_never_gives_is_missing_there_and_asked_once(library)
     }
 
 
-def test_a_failure_that_may_pass_is_asked_again_and_is_the_source_s_only_where_no_gpu_answers(library):
-    library.errors["nvmlDeviceGetMemoryInfo", "b"] = UNKNOWN
+def test_a_failure_that_may_pass_costs_one_field_and_is_asked_again(library):
+    library.errors["nvmlDeviceGetUtilizationRates", "b"] = UNKNOWN
     gpus = fast()
     found = read(gpus)
-    assert found["gpu.0.power_w"] == 312.5
-    assert "gpu.1.power_w" not in found
-    assert gpus.missing == {"gpu.1.*": "NVML: Unknown Error"}
-    library.errors["nvmlDeviceGetMemoryInfo", "a"] = UNKNOWN
+    assert (found["gpu.0.utilisation_pct"], found["gpu.1.power_w"]) == (97, 312.5)
+    assert "gpu.1.utilisation_pct" not in found
+    assert gpus.missing == {
+        "gpu.1.utilisation_pct": "NVML: Unknown Error",
+        "gpu.1.memory_utilisation_pct": "NVML: Unknown Error",
+    }
+    library.errors.clear()
+    assert "gpu.1.utilisation_pct" in read(gpus)
+    assert gpus.missing == {}
+
+
+def test_it_is_the_source_s_failure_only_where_nothing_of_any_gpu_can_be_read(library):
+    calls = ("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPowerUsage")
+    library.answers["nvmlDeviceGetFieldValues"] = instant(9, UNKNOWN)
+    gpus = fast()
+    library.errors |= dict.fromkeys(((call, "b") for call in calls), UNKNOWN)
+    found = read(gpus)
+    assert "gpu.0.power_w" in found
+    assert not any(name.startswith("gpu.1.") for name in found)
+    library.errors |= dict.fromkeys(((call, "a") for call in calls), UNKNOWN)
     with pytest.raises(UnreadableError) as caught:
         read(gpus)
     assert str(caught.value) == "gpu.0: Unknown Error; gpu.1: Unknown Error"
@@ -179,6 +195,23 @@ def test_facts_of_the_gpus_that_the_engine_was_given(library):
         }
     ]
     assert fast().about["devices"][0]["power_limit_w"] == 700.0
+
+
+def test_a_gpu_that_is_lost_before_the_first_read_leaves_the_others_their_numbers(library):
+    """NVML counts a GPU that has fallen off the bus, and gives no handle of it."""
+    library.errors["nvmlDeviceGetHandleByIndex", 0] = LOST
+    gpus = fast()
+    assert {name.split(".")[1] for name in read(gpus)} == {"1"}
+    assert [device["uuid"] for device in gpus.about["devices"]] == ["GPU-b"]
+    assert gpus.about["chosen"].startswith("2 of 2 GPUs")
+    assert gpus.missing == {"gpu.0.*": "NVML: GPU is lost"}
+    assert gpus.about["lost"]["gpu.0"]["why"] == "GPU is lost"
+    other = fast(CUDA_VISIBLE_DEVICES="1")
+    assert (other.missing, "lost" in other.about) == ({}, False), "the engine was not given that one"
+    dead = NvidiaGpus({"CUDA_VISIBLE_DEVICES": "0"}, 0.1)
+    with pytest.raises(UnavailableError, match=r"^NVML: gpu\.0: GPU is lost$"):
+        dead.open()
+    assert dead.about["broken"]
 
 
 @pytest.mark.parametrize(

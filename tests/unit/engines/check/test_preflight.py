@@ -55,6 +55,9 @@ class Complete(Machine):
     def cuda_version(self):
         return self.missing.get("driver", 13)
 
+    def gpu_fault(self, gpus):
+        return self.missing.get("fault")
+
     def check_gpus_free(self, gpus):
         self._refuse("free gpu")
 
@@ -180,6 +183,8 @@ def test_packages_for_cuda_need_a_gpu_a_driver_and_no_docker():
     ]
     (line,) = told(plan, **{"free gpu": "python computes on it"})
     assert line == "vllm, lmdeploy: python computes on it → get free gpu"
+    (line,) = told(plan, fault="NVIDIA's driver does not answer: Unknown Error", **{"free gpu": "not asked"})
+    assert line.startswith("vllm, lmdeploy: NVIDIA's driver does not answer: Unknown Error → reload")
     lines = told(plan, cuda=True)
     assert [line.partition(" (cuda)")[0] for line in lines] == [
         "vllm: needs an NVIDIA GPU",
