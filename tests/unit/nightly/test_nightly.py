@@ -30,7 +30,7 @@ from harness.store.history import history_path, read_history
 from harness.verdicts.history import drifts, series
 from harness.verdicts.history_lines import entries
 from harness.verdicts.missing import Missing
-from tests.factories import documents, foreign, summaries
+from tests.factories import documents, foreign, histories, summaries
 from tests.factories.runs import TWO, Shape, copy_of, make_run
 
 WHOLE = """
@@ -228,20 +228,9 @@ def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
 
 
 def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path):
-    entries_of = [
-        documents.made(
-            HistoryEntry,
-            run=f"run-{number}-{think}",
-            scenario="chat",
-            label="vllm",
-            load=EIGHT,
-            conditions={"think-time": think},
-            metrics={"ttft_ms.p50": {"interval": [None, value if think == "2 s" else 100, None], "runs": 1}},
-        )
-        for number, value in enumerate([100] * 3 + [150] * 3)
-        for think in ("0 s", "2 s")
-    ]
-    courses = tuple(series(entries_of))
+    steady = histories.nights([100] * 6, load=EIGHT, conditions={"think-time": "0 s"})
+    slower = histories.nights([100] * 3 + [150] * 3, load=EIGHT, conditions={"think-time": "2 s"})
+    courses = tuple(series([*steady, *slower]))
     made = night(tmp_path, ("measured", "", 0), drifts=tuple(drifts(courses)), courses=courses)
     worse = "chat vllm c8 TTFT p50 (think time 2 s): 50.0% worse than its best level"
     assert f"- {worse}" in page(made)
@@ -252,19 +241,13 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
     """The first screen says whose figures, since when, by how much, and what changed then."""
     loads = [EIGHT | {"value": users} for users in range(1, 9)]
     entries_of = [
-        documents.made(
-            HistoryEntry,
-            run=f"run-{number}",
-            created_utc=f"2026-11-{number + 1:02d}T03:00:00",
-            scenario="chat",
-            label=label,
-            load=load,
-            engine_version="0.27" if label == "vllm" and number >= 3 else "0.26",
-            metrics={"ttft_ms.p50": {"interval": [None, value if label == "vllm" else 100, None], "runs": 1}},
-        )
+        line
         for number, value in enumerate([100, 101, 100, 150, 151, 150])
-        for label in ("vllm", "sglang")
         for load in loads
+        for line in (
+            histories.night(number, value, load=load, engine_version="0.27" if number >= 3 else "0.26"),
+            histories.night(number, 100, load=load, engine_version="0.26", label="sglang"),
+        )
     ]
     courses = tuple(series(entries_of))
     found = tuple(with_changes(drifts(courses), tmp_path))
@@ -289,19 +272,8 @@ def test_a_page_says_from_which_day_on_levels_are_judged(tmp_path):
 
 def test_nights_of_an_accepted_level_are_not_counted_where_too_few_follow_it(tmp_path):
     """Of six nights three were before the accepted step: that no figure is worse is not known yet."""
-    entries_of = [
-        documents.made(
-            HistoryEntry,
-            run=f"run-{number}",
-            created_utc=f"2026-11-{number + 1:02d}T03:00:00",
-            scenario="chat",
-            label="vllm",
-            load=EIGHT,
-            metrics={"ttft_ms.p50": {"interval": [None, value, None], "runs": 1}},
-        )
-        for number, value in enumerate([100] * 3 + [150] * 3)
-    ]
-    made = night(tmp_path, ("measured", "", 0), courses=tuple(series(entries_of)))
+    courses = tuple(series(histories.nights([100] * 3 + [150] * 3, load=EIGHT)))
+    made = night(tmp_path, ("measured", "", 0), courses=courses)
     accepting = replace(made, suite=replace(made.suite, gate=Gate(since="2026-11-04")))
     few = "Nothing can be judged: the longest series has 3 runs, and two levels need 6"
     assert verdict(accepting).startswith(few)

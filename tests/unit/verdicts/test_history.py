@@ -24,19 +24,24 @@ from harness.verdicts.history import (
 )
 from harness.verdicts.history_lines import entries, not_kept
 from tests.factories.documents import made
+from tests.factories.histories import nights
 from tests.factories.summaries import cell, summary
 
 METRIC = "ttft_ms.p50"
 HOST = {"cpu": "EPYC", "cpus_usable": 2, "gpus": None, "hostname": "a-new-one-each-night"}
 
 
+def compared(cells, **named):
+    return summary(*cells, **named, **compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))._asdict())
+
+
+def manifest(number, **keys):
+    return made(Manifest, created_utc=f"2026-11-{number + 1:02d}T03:00:00+00:00", **keys)
+
+
 def night(number, p50, *, host=HOST, repeats=3, **changes):
     cells = [cell("vllm", repeat=repeat, p50=p50 + 0.01 * repeat, **changes) for repeat in range(repeats)]
-    rules = Rules(primary=METRIC, metrics=(METRIC,))
-    created = f"2026-11-{number + 1:02d}T03:00:00+00:00"
-    manifest = made(Manifest, created_utc=created, host=host)
-    named = {"run": f"run-{number:02d}", "scenario": "chat"}
-    return entries(manifest, summary(*cells, **named, **compare(cells, rules)._asdict()))
+    return entries(manifest(number, host=host), compared(cells, run=f"run-{number:02d}", scenario="chat"))
 
 
 def history(values):
@@ -64,8 +69,7 @@ def test_an_entry_is_a_backend_at_a_load():
 def test_an_entry_has_every_version_that_its_cells_were_measured_on():
     versions = ("1.0", None, "1.1", "1.0")
     cells = [cell("vllm", repeat=n, engine_version=version) for n, version in enumerate(versions)]
-    rules = Rules(primary=METRIC, metrics=(METRIC,))
-    (entry,) = entries(made(Manifest), summary(*cells, **compare(cells, rules)._asdict()))
+    (entry,) = entries(made(Manifest), compared(cells))
     assert entry.engine_version == "1.0, 1.1"
 
 
@@ -154,8 +158,7 @@ def test_equal_printed_figures_are_not_known_beyond_their_last_digit():
 def test_files_of_figures_alone_keep_their_last_digit():
     stated = {"tool": "x", "level": "summary", "sha256": "", "file": "x.json", "took": ""}
     cells = [cell("vllm", repeat=n, p50=12.0 + 0.5 * n, imported=stated) for n in range(3)]
-    rules = Rules(primary=METRIC, metrics=(METRIC,))
-    (entry,) = entries(made(Manifest), summary(*cells, **compare(cells, rules)._asdict()))
+    (entry,) = entries(made(Manifest), compared(cells))
     assert entry.metrics[METRIC].printed_to == 0.1
     (own,) = night(0, 100.0)
     assert own.metrics[METRIC].printed_to is UNSET
@@ -251,14 +254,12 @@ def test_files_of_longer_prompts_or_answers_are_another_series():
 
 def test_another_engine_under_the_same_name_is_another_series():
     """One night `prod=vllm=URL`, the next `prod=sglang=URL`."""
-    nights = []
+    lines = []
     for number, engine in enumerate(("vllm", "vllm", "sglang")):
         cells = [cell("prod", repeat=repeat, p50=100.0) for repeat in range(2)]
-        created = f"2026-11-{number + 1:02d}T03:00:00+00:00"
-        manifest = made(Manifest, created_utc=created, backends={"prod": {"backend": engine}})
-        compared = compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))._asdict()
-        nights += entries(manifest, summary(*cells, run=f"run-{number}", **compared))
-    found = series(nights)
+        of_night = manifest(number, backends={"prod": {"backend": engine}})
+        lines += entries(of_night, compared(cells, run=f"run-{number}"))
+    found = series(lines)
     assert [(one.label, len(one.values)) for one in found] == [("prod", 2), ("prod", 1)]
     names = ["prod c4 TTFT p50 (backend vllm)", "prod c4 TTFT p50 (backend sglang)"]
     assert [name.partition(" ")[2] for name in series_words.names(found)] == names
@@ -266,10 +267,8 @@ def test_another_engine_under_the_same_name_is_another_series():
 
 def of_server(number, label, variant):
     cells = [cell(label, variant=variant, repeat=repeat, p50=100.0) for repeat in range(2)]
-    created = f"2026-11-{number + 1:02d}T03:00:00+00:00"
-    manifest = made(Manifest, created_utc=created, backends={label: {"backend": "vllm", "variant": variant}})
-    compared = compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))._asdict()
-    return entries(manifest, summary(*cells, run=f"run-{number}", **compared))
+    of_night = manifest(number, backends={label: {"backend": "vllm", "variant": variant}})
+    return entries(of_night, compared(cells, run=f"run-{number}"))
 
 
 def test_another_variant_under_the_same_name_is_another_series():
@@ -310,13 +309,12 @@ def of_repeats(**repeats):
         for label, own in repeats.items()
         for repeat in own
     ]
-    compared = compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))
-    return made(Manifest), summary(*cells, run="run-00", **compared._asdict())
+    return made(Manifest), compared(cells, run="run-00")
 
 
 def test_a_night_without_its_first_repeat_has_the_requests_of_another_backend():
-    manifest, whole = of_repeats(vllm=(2, 1), tgi=(1, 2, 0))
-    found = {one.label: one.workload_sha256 for one in entries(manifest, whole)}
+    began, whole = of_repeats(vllm=(2, 1), tgi=(1, 2, 0))
+    found = {one.label: one.workload_sha256 for one in entries(began, whole)}
     assert found == {"vllm": "requests 0", "tgi": "requests 0"}
     assert not_kept(whole) == []
 
@@ -324,8 +322,8 @@ def test_a_night_without_its_first_repeat_has_the_requests_of_another_backend():
 @pytest.mark.parametrize("others", [{}, {"tgi": (3, 4)}, {"tgi": (0, 3)}])
 def test_a_night_whose_requests_nobody_knows_is_left_out_by_name(others):
     """Two backends without a repeat in common may have had other requests each."""
-    manifest, whole = of_repeats(vllm=(1, 2), **others)
-    assert "vllm" not in [one.label for one in entries(manifest, whole)]
+    began, whole = of_repeats(vllm=(1, 2), **others)
+    assert "vllm" not in [one.label for one in entries(began, whole)]
     (why, *_) = not_kept(whole)
     assert why == (
         "vllm c4 of run-00 is not in the history: without its first repeat, its requests are not known to be "
@@ -335,9 +333,7 @@ def test_a_night_whose_requests_nobody_knows_is_left_out_by_name(others):
 
 def test_a_backend_without_a_valid_figure_is_left_out_by_name():
     cells = [cell("vllm"), cell("tgi", validity={"verdict": "INVALID"})]
-    whole = summary(
-        *cells, run="run-00", **compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))._asdict()
-    )
+    whole = compared(cells, run="run-00")
     assert not_kept(whole) == ["tgi c4 of run-00 is not in the history: it has no valid figure"]
     assert [one.label for one in entries(made(Manifest), whole)] == ["vllm"]
 
@@ -417,10 +413,8 @@ def test_an_entry_knows_its_machine_and_what_failed():
         for repeat, ((ok, failed), verdict) in enumerate(zip(counts, verdicts, strict=True))
     ]
     host = {**HOST, "cpu_features": ["avx2", "amx"], "gpus": ["H100"], "memory_bytes": 1}
-    manifest = made(Manifest, created_utc="2026-11-01T03:00:00+00:00", host=host, git={"revision": "5f5f"})
-    rules = Rules(primary=METRIC, metrics=(METRIC,))
-    whole = summary(*cells, run="run-00", scenario="chat", **compare(cells, rules)._asdict())
-    (entry,) = entries(manifest, whole)
+    whole = compared(cells, run="run-00", scenario="chat")
+    (entry,) = entries(manifest(0, host=host, git={"revision": "5f5f"}), whole)
     assert (entry.host.cpu, entry.host.cpus_usable, entry.host.gpus) == ("EPYC", 2, ("H100",))
     assert entry.host.cpu_features == ("avx2", "amx")
     assert (entry.invalid, entry.failed, entry.ended) == (1, 23, 96)
@@ -441,9 +435,7 @@ def test_each_load_of_each_backend_has_an_entry_of_its_own():
         for label in ("vllm", "tgi")
         for value in (4, 8)
     ]
-    rules = Rules(primary=METRIC, metrics=(METRIC,))
-    whole = summary(*cells, **compare(cells, rules)._asdict())
-    found = entries(made(Manifest), whole)
+    found = entries(made(Manifest), compared(cells))
     assert sorted((one.label, one.load.value, one.metrics[METRIC].interval[1]) for one in found) == [
         ("tgi", 4, pytest.approx(4)),
         ("tgi", 8, pytest.approx(8)),
@@ -454,15 +446,7 @@ def test_each_load_of_each_backend_has_an_entry_of_its_own():
 
 def course(values, metric=METRIC):
     """A series whose runs have these values."""
-    runs = [
-        made(
-            HistoryEntry,
-            run=f"run-{number:02d}",
-            metrics={metric: {"interval": [None, value, None], "runs": 1}},
-        )
-        for number, value in enumerate(values)
-    ]
-    return Series("chat", "vllm", LoadPoint("concurrency", 4), metric, tuple(runs))
+    return Series("chat", "vllm", LoadPoint("concurrency", 4), metric, tuple(nights(values, metric=metric)))
 
 
 @pytest.mark.parametrize("metric", [METRIC, "output_tokens_per_s"])
@@ -514,8 +498,5 @@ def test_a_single_odd_night_is_no_change():
 
 
 def test_figures_of_no_value_and_of_no_direction_are_in_no_series():
-    found = [
-        made(HistoryEntry, metrics={metric: {"interval": [None, value, None], "runs": 1}})
-        for metric, value in ((METRIC, 0.0), (METRIC, 2.0), ("a_later_metric", 3.0))
-    ]
+    found = [*nights([0.0, 2.0]), *nights([3.0], metric="a_later_metric")]
     assert [(one.metric, one.values) for one in series(found)] == [(METRIC, [2.0])]

@@ -8,22 +8,14 @@ from msgspec.structs import replace
 
 from harness.cli.main import main
 from harness.errors import ExitCode
-from harness.model import HistoryEntry
 from harness.store.history import append_history, history_path, read_history
-from tests.factories.documents import made
+from tests.factories.histories import LOAD, night
 from tests.factories.runs import TWO, Shape, make_run
-
-LOAD = {"kind": "concurrency", "value": 4}
 
 
 def entry(number, label, **figures):
-    metrics = {metric: {"interval": [value] * 3, "runs": 3} for metric, value in figures.items()}
-    created = f"2026-11-{number + 1:02d}T03:00:00Z"
-    return made(
-        HistoryEntry,
-        {"run": f"run-{number:02d}", "created_utc": created, "scenario": "chat", "label": label,
-         "load": LOAD, "engine_version": f"0.{number}", "metrics": metrics},
-    )  # fmt: skip
+    (metric, value), *_ = figures.items()
+    return night(number, value, label=label, metric=metric, runs=3, engine_version=f"0.{number}")
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +142,8 @@ def test_a_run_is_added_once(tmp_path, capsys):
 def test_a_gate_that_judges_nothing_passes_and_says_so(tmp_path, capsys, words):
     """A history begins with too few runs, and a machine that is another each night never has enough."""
     nights = [[entry(number, "vllm", **{"ttft_ms.p50": 100 if number < 3 else 150})] for number in range(6)]
-    for night in nights[:5]:
-        append_history(history_path(tmp_path), night)
+    for lines in nights[:5]:
+        append_history(history_path(tmp_path), lines)
     assert history(tmp_path, "--fail-on", "slower", *words) == ExitCode.OK
     few = "the longest series has 5 runs, and two levels need 6"
     said = capsys.readouterr().err.splitlines()

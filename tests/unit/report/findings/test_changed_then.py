@@ -4,29 +4,20 @@ import json
 
 import pytest
 
-from harness.model import HistoryEntry, as_json
+from harness.model import as_json
 from harness.report.findings.changed_then import changed_words, with_changes
 from harness.report.findings.series_words import since_lines
 from harness.store import RunFolder
 from harness.verdicts.history import drifts, series
-from tests.factories.documents import changed, made
+from tests.factories.documents import changed
+from tests.factories.histories import night
 from tests.factories.runs import TWO, Shape, copy_of, make_run
 
-LOAD = {"kind": "concurrency", "value": 2}
 VALUES = [100.0, 100.5, 100.0, 150.0, 150.5, 150.0, 150.2]
 
 
-def entry(number, value, *, label="llamacpp", version="1.0", metric="ttft_ms.p50"):
-    return made(
-        HistoryEntry,
-        run=f"run-{number}",
-        created_utc=f"2026-11-{number + 1:02d}T03:00:00Z",
-        scenario="chat",
-        label=label,
-        load=LOAD,
-        engine_version=version,
-        metrics={metric: {"interval": [value] * 3, "runs": 3}},
-    )
+def entry(number, value, *, label="llamacpp", version="1.0", **keys):
+    return night(number, value, label=label, runs=3, engine_version=version, run=f"run-{number}", **keys)
 
 
 @pytest.fixture(scope="module")
