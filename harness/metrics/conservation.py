@@ -23,6 +23,7 @@ from harness.records.series import Telemetry
 ERRORS = 3.0  # standard errors that chance may take at the edges
 RESOLUTION = 0.01  # of what is expected: stamps, ticks, tails between the last text and the end
 SAMPLED = 0.1  # of what an engine's gauges say: they lag behind by a step, and leave out the way to it
+FEWEST = 4  # samples of a gauge: fewer say nothing of their own error
 TOO_WIDE = 0.5  # a tolerance of half of what is expected finds nothing
 
 _PLANNED = "planned = ended in any way + never due"
@@ -154,7 +155,9 @@ def _engine_in_flight(cell: Cell) -> Law:
     if None in means or ours is None:
         return Law(_ENGINE, why="the engine's queue was not sampled over the window")
     samples = gauges[0].between(window.start_ns, window.end_ns).values
-    error = float(samples.std()) / max(len(samples), 1) ** 0.5 if len(samples) else 0.0
+    if len(samples) < FEWEST:
+        return Law(_ENGINE, why=f"the engine's queue was sampled fewer than {FEWEST} times in the window")
+    error = float(samples.std()) / len(samples) ** 0.5
     theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
     if theirs > ours + tolerance:
         sent = cell.records.requests[in_flight.held(cell.records.requests)]

@@ -235,6 +235,21 @@ def test_another_clients_requests_show_in_the_engines_gauges():
     assert law(cell(given_up, telemetry=Telemetry(series)), "gauges").holds is False, "never sent"
 
 
+def test_a_window_between_two_samples_says_nothing_of_other_clients():
+    """The load drains within half a second, and the line between the samples lies above it."""
+    given = cell(closed_loop())
+    start_ns, end_ns = given.window.start_ns, given.window.end_ns
+    for inside, holds in ((0, None), (3, None), (4, False)):
+        at_ns = np.array([start_ns - MS, *np.linspace(start_ns, end_ns, inside + 2)[1:-1], end_ns + MS])
+        series = {
+            f"engine.{name}": Samples(at_ns.astype(np.int64), np.full(len(at_ns), value))
+            for name, value in (("running", 20.0), ("waiting", 0.0))
+        }
+        found = law(cell(closed_loop(), telemetry=Telemetry(series)), "gauges")
+        assert found.holds is holds
+    assert law(given, "gauges").why == "the engine's queue was not sampled over the window"
+
+
 def test_what_an_engine_that_restarted_counted_is_not_judged():
     given = cell(closed_loop(), server_counters={"output_tokens": 50.0}, counter_restarts=1)
     found = law(given, "output tokens")
