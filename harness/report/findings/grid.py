@@ -84,16 +84,19 @@ def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[
     """The columns that fit into `room` characters, in the order of the whole table, and those left out.
 
     `first`: paths that are kept before all others. Validity is always there, and errors if there are any.
+    Columns without a figure make room for those that have some.
     """
     drawn = shown(rows)
-    ranks = {path: rank for rank, path in enumerate(dict.fromkeys((*limits_ms(rows), *first, *KEPT)))}
+    wanted = dict.fromkeys((*limits_ms(rows), *first))
+    ranks = {path: rank for rank, path in enumerate(dict.fromkeys((*wanted, *KEPT)))}
 
     def rank(column: Column) -> float:
         if column.title == "validity" or (column.title == "errors" and any(_faults(row) for row in rows)):
             return -1
         if column.presence == "when asked for" and column.path not in first:
             return len(first) - 0.5
-        return ranks.get(column.path, len(ranks))
+        empty = bool(column.path) and column.path not in wanted and not known(column, rows)
+        return ranks.get(column.path, len(ranks)) + empty * len(ranks)
 
     kept: set[int] = set()
     for column in sorted(drawn, key=rank):

@@ -69,6 +69,14 @@ def test_columns_go_by_their_importance_and_the_page_says_which():
         assert head in narrow.partition("Not shown")[0]
 
 
+def test_a_column_without_a_figure_makes_room_for_others():
+    few = [replace(made, ttft_ms=replace(made.ttft_ms, p90=None)) for made in two().cells]
+    for cells, kept, left_out in ((two().cells, "p90", "ITL p50"), (few, "ITL", "TTFT p90")):
+        shown, _, others = "\n".join(lines(summary(*cells, verdict_rules=RULES), 76)).partition("Not shown: ")
+        assert kept in shown
+        assert left_out in others
+
+
 def test_errors_are_shown_where_there_are_any_and_said_to_be_none_where_not():
     failing = cell(
         "vllm@with-a-variant-of-a-long-name",
