@@ -20,6 +20,7 @@ from harness.model.comparison import (
     VerdictRules,
 )
 from harness.model.issue import IssueCode
+from harness.model.per_user import SpeedLevel
 from harness.model.record import UNSET, Record, UnsetType, doc
 from harness.model.workload import WorkloadCard
 
@@ -83,6 +84,10 @@ class Summary(Record, frozen=True, kw_only=True):
     ]
     capacity_pairs: Annotated[
         tuple[CapacityPair, ...], doc("Verdicts on capacities, one per pair of labels; empty: not searched.")
+    ] = ()
+    per_user: Annotated[
+        tuple[SpeedLevel, ...],
+        doc("Output tokens/s at equal speed per user; empty: no loads to compare between, or a search."),
     ] = ()
     knees: Annotated[tuple[Knee, ...], doc("Knee of the hit rate over working sets, one per backend.")] = ()
     workload_card: Annotated[

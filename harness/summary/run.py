@@ -37,6 +37,7 @@ from harness.verdicts.capacity_pairs import capacity_pairs
 from harness.verdicts.comparison import rows_of
 from harness.verdicts.knee import knees
 from harness.verdicts.pairs import MOST_TOGETHER
+from harness.verdicts.per_user import speed_levels
 from harness.verdicts.sequential import LookResult, take_look
 
 
@@ -85,7 +86,8 @@ def summarise_run(
     extras = extras or RunExtras()
     cells = conditions.with_manifest(cells, manifest, extras.agreement)
     invalid, state = any(cell.invalid for cell in cells), manifest.state
-    compared = compare(cells, rules_of(manifest, cells), pooled)
+    rules = rules_of(manifest, cells)
+    compared = compare(cells, rules, pooled)
     capacities = None
     if manifest.find_capacity:
         highest = _highest_load(manifest)
@@ -110,6 +112,7 @@ def summarise_run(
         stopping=_stopping(manifest),
         capacity=capacities,
         capacity_pairs=capacity_pairs(capacities or (), cells),
+        per_user=() if manifest.find_capacity else speed_levels(cells, rules),
         knees=knees(cells),
         workload_card=extras.workload_card,
         agreement=extras.agreement,

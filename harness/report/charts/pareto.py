@@ -21,13 +21,13 @@ from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row
 from harness.report.wording import capital, plain, short_names
 from harness.verdicts.evidence import state_of
+from harness.verdicts.per_user import STEADY, gpus_of
 
 LONGEST_MARK = 30  # characters of a label next to a point
 LATENCIES = charted(lambda charts: charts.rate)
 RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
 PER_USER = "tokens/s per user (1000 / TPOT p50)"
-STEADY = ("under load", "saturated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _per_user(
     kind: str, groups: Sequence[Group], values: Values, rates: Series, order: Sequence[str]
 ) -> Iterator[Chart]:
     """Throughput per GPU if every engine's GPUs are known, else of the machine."""
-    gpus = {row.label: _gpus(row) for group in groups for row in group.rows}
+    gpus = {row.label: gpus_of(row.usable) for group in groups for row in group.rows}
     owner = "GPU" if gpus and all(gpus.values()) else "machine"
     by = {label: float(count if owner == "GPU" else 1) for label, count in gpus.items()}
     speeds = {
@@ -102,12 +102,6 @@ def _per_user(
         len(groups) > 1,
     )
     yield from _chart(axes, speeds, shared, order)
-
-
-def _gpus(row: Row) -> int:
-    """0 if not known, or if there are none."""
-    counts = [len(cell.gpu.engine_gpus) if cell.gpu else 0 for cell in row.usable]
-    return min(counts, default=0)
 
 
 def _map(value: Value, to: Callable[[float], float]) -> Value:

@@ -7,6 +7,7 @@ from harness.model.measures import measure, verdict_ways
 from harness.model.metric_table import root_of
 from harness.model.numbers import counted, percent
 from harness.report.findings.conclusion import speedup
+from harness.report.findings.per_user_words import per_user_lines
 from harness.report.findings.stopping import stopping_lines
 from harness.report.wording import listing, plain, short_names
 from harness.verdicts import knee
@@ -69,6 +70,7 @@ def lines(summary: Summary) -> Iterator[str]:
     """The lines below the tables: every pair of a few backends, what is unequal, why the run ended."""
     for point in dict.fromkeys(entry.load for entry in summary.comparison):
         yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
+    yield from per_user_lines(summary)
     yield from unequal_lines(summary)
     yield from stopping_lines(summary)
 

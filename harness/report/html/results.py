@@ -5,8 +5,10 @@ from harness.report.findings import claim_words, notes
 from harness.report.findings.backend_words import engine_words, marks
 from harness.report.findings.grid import Column, Entry, shown
 from harness.report.findings.manifest_lines import machine, model
+from harness.report.findings.per_user_words import per_user_lines
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, tag, text_table
+from harness.report.tables.per_user import per_user_tables
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
 from harness.report.view import Group, groups, labels, leading, point_words, repeats, repeats_words
@@ -33,6 +35,8 @@ def results(source: Source) -> Html | None:
         *(_table(source, group) for group in shown_first),
         *(tag("p", f"{capital(line)}.", class_="muted") for line in notes.prices(source.summary)),
         *map(text_table, (*subject_tables(source.summary), *session_tables(source.summary))),
+        *map(text_table, per_user_tables(source.summary)),
+        *(tag("p", f"{capital(line)}.") for line in per_user_lines(source.summary)),
         details(f"At the other {counted(len(folded), 'load')}", *folded) if folded else None,
         tag("p", tag("a", claim_words.counts(published), href="#claims")) if published else None,
         _engines(source),

@@ -11,6 +11,7 @@ from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import GAP, shown
 from harness.report.findings.notes import Note, banner, notes
 from harness.report.tables.agreement_tables import agreement_tables
+from harness.report.tables.per_user import per_user_tables
 from harness.report.tables.replicas import replica_tables
 from harness.report.tables.roles import role_tables
 from harness.report.tables.sessions import session_tables
@@ -51,7 +52,15 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
 
 
 def _more_tables(summary: Summary) -> Iterator[Table]:
-    kinds = (subject_tables, session_tables, replica_tables, role_tables, ttft_tables, agreement_tables)
+    kinds = (
+        subject_tables,
+        per_user_tables,
+        session_tables,
+        replica_tables,
+        role_tables,
+        ttft_tables,
+        agreement_tables,
+    )
     for tables in kinds:
         yield from tables(summary)
 

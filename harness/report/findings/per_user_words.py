@@ -1,0 +1,67 @@
+"""Verdicts at equal speed per user as sentences. Knows no output format."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from harness.model import Interval, Summary
+from harness.model.numbers import counted, short
+from harness.model.per_user import SpeedLevel, SpeedPair
+from harness.report.wording import listing, plain
+
+MOST_PAIRS = 3  # of a speed that are spelled out; summary.json has all
+
+
+def per_user_lines(summary: Summary) -> Iterator[str]:
+    """A line per speed: the pairs of the backend that carries most, and who never reaches it."""
+    for level in summary.per_user:
+        parts = [*map(pair_words, _shown(level)), *_more(level), *_never(level)]
+        if parts:
+            yield plain(f"at {speed_words(level)}: {'; '.join(parts)}", 900)
+
+
+def speed_words(level: SpeedLevel) -> str:
+    return f"{short(level.tokens_per_s_per_user)} tokens/s per user"
+
+
+def pair_words(pair: SpeedPair) -> str:
+    """`vllm carries 1.42 times the output tokens/s of sglang (1.31 to 1.55)`."""
+    if pair.verdict == "not comparable":
+        return f"{pair.a} and {pair.b} are not comparable: {pair.why}"
+    if pair.ratio is None:
+        return f"{pair.a} and {pair.b}: {pair.why}"
+    low, times, high = map(short, pair.ratio)
+    if pair.verdict == "same":
+        return f"{pair.a} and {pair.b} carry the same output tokens/s"
+    if pair.verdict == "undecided":
+        times = f"{times} times ({low} to {high})"
+        return f"undecided whether {pair.a} carries more than {pair.b}: {times}; {pair.why}"
+    return f"{pair.a} carries {times} times the output tokens/s of {pair.b} ({low} to {high})"
+
+
+def _ordered(level: SpeedLevel) -> list[SpeedPair]:
+    """The pairs of the backend with most tokens/s, which comes first in each; then the others."""
+    ahead = [_reversed(pair) if pair.ratio and pair.ratio.estimate < 1 else pair for pair in level.pairs]
+    most = max(level.figures, key=lambda figure: figure.tokens_per_s or 0.0).label
+    return sorted(ahead, key=lambda pair: pair.a != most)
+
+
+def _shown(level: SpeedLevel) -> list[SpeedPair]:
+    return _ordered(level)[:MOST_PAIRS]
+
+
+def _more(level: SpeedLevel) -> Iterator[str]:
+    if len(level.pairs) > MOST_PAIRS:
+        yield f"{counted(len(level.pairs) - MOST_PAIRS, 'more pair')} in summary.json"
+
+
+def _reversed(pair: SpeedPair) -> SpeedPair:
+    assert pair.ratio is not None
+    low, middle, high = (1 / end for end in pair.ratio)
+    verdict = {"more": "fewer", "fewer": "more"}.get(pair.verdict, pair.verdict)
+    return replace(pair, a=pair.b, b=pair.a, verdict=verdict, ratio=Interval(high, middle, low))
+
+
+def _never(level: SpeedLevel) -> Iterator[str]:
+    if names := [figure.label for figure in level.figures if figure.reach == "never so fast"]:
+        yield f"{listing(names)} never {'reaches' if len(names) == 1 else 'reach'} it"

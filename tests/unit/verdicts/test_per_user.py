@@ -1,0 +1,237 @@
+"""Which backend carries more at equal speed per user, from sweeps whose truth is known."""
+
+import pytest
+from msgspec.structs import replace
+
+from harness.model import Validity
+from harness.report.findings.per_user_words import per_user_lines
+from harness.report.tables.per_user import per_user_tables
+from harness.verdicts import Rules
+from harness.verdicts.per_user import curves, speed_levels
+from tests.factories.documents import changed
+from tests.factories.summaries import UNSTEADY, cell, summary
+
+RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50", "output_tokens_per_s"))
+LOADS = (1, 4, 16, 64)
+NOISE = (1.0, 1.004, 0.997)
+
+
+def sweep(label, each_ms=0.25, alone_ms=10.0, loads=LOADS, noise=NOISE, kind="concurrency", **more):
+    """A server whose TPOT is alone_ms + each_ms for each request in flight: its curve is straight."""
+    return [
+        point(label, load, repeat, (alone_ms + each_ms * load) * slow, load, kind=kind, **more)
+        for repeat, slow in enumerate(noise)
+        for load in loads
+    ]
+
+
+def point(label, load, repeat, tpot_ms, in_flight, kind="concurrency", **more):
+    rate = 1000 * in_flight / tpot_ms
+    begun = 100 * repeat + (1 if (label > "m") == bool(repeat % 2) else 0)  # a b, b a, a b
+    given = {
+        "state": "saturated",
+        "output_tokens_per_s": rate,
+        "tpot_ms": {"mean": tpot_ms, "p50": tpot_ms, "p90": tpot_ms, "p95": None, "p99": None},
+        "started_unix_ns": begun,
+        **more,
+    }
+    return cell(label, {"kind": kind, "value": load}, repeat, **given)
+
+
+def levels(*sweeps):
+    return speed_levels([run for mine in sweeps for run in mine], RULES)
+
+
+def lines(*sweeps):
+    cells = [run for mine in sweeps for run in mine]
+    return list(per_user_lines(replace(summary(*cells), per_user=speed_levels(cells, RULES))))
+
+
+def test_a_server_whose_requests_cost_a_third_less_carries_half_as_much_again():
+    found = levels(sweep("vllm", 0.25), sweep("sglang", 0.375))
+    assert [level.tokens_per_s_per_user for level in found] == [50, 60, 80]
+    assert {level.per for level in found} == {"machine"}
+    for level in found:
+        (pair,) = level.pairs
+        assert (pair.a, pair.b, pair.verdict) == ("vllm", "sglang", "more")
+        assert pair.ratio.estimate == pytest.approx(1.5, rel=1e-3)
+        assert pair.ratio.low < 1.5 < pair.ratio.high
+        speed = level.tokens_per_s_per_user
+        assert level.figures[0].tokens_per_s == pytest.approx((1000 - 10 * speed) / 0.25, rel=0.02)
+        assert level.figures[0].interval.low < level.figures[0].tokens_per_s
+
+
+def test_the_line_names_the_speed_the_better_one_and_the_interval():
+    first, *_ = lines(sweep("sglang", 0.375), sweep("vllm", 0.25))
+    start = "at 50 tokens/s per user: vllm carries 1.5 times the output tokens/s of sglang ("
+    assert first.startswith(start)
+
+
+def test_equal_servers_are_never_called_different():
+    for level in levels(sweep("vllm"), sweep("sglang", noise=(1.003, 0.998, 1.001))):
+        assert [pair.verdict for pair in level.pairs] in (["same"], ["undecided"])
+
+
+def test_servers_on_the_same_points_are_the_same_at_a_speed_that_was_measured():
+    """No interpolation is left at 71.43 tokens/s per user, the speed at 16 in flight."""
+    limit = {"limits": [{"metric": "tpot_ms", "share": "p50", "limit_ms": 14, "within": 1, "met": True}],
+             "met": True, "good": 1, "requests": 1, "attainment": 1.0}  # fmt: skip
+    quiet = (1.0, 1.0, 1.0)
+    (level,) = levels(sweep("vllm", noise=quiet, slo=limit), sweep("sglang", noise=quiet, slo=limit))
+    assert level.tokens_per_s_per_user == pytest.approx(71.43, abs=0.01)
+    assert [pair.verdict for pair in level.pairs] == ["same"]
+
+
+def test_a_limit_of_the_median_tpot_is_the_speed_and_who_never_reaches_it_has_no_number():
+    limit = {"limits": [{"metric": "tpot_ms", "share": "p50", "limit_ms": 12.5, "within": 1, "met": True}],
+             "met": True, "good": 1, "requests": 1, "attainment": 1.0}  # fmt: skip
+    cells = [*sweep("vllm", slo=limit), *sweep("sglang", alone_ms=20, slo=limit)]
+    (level,) = speed_levels(cells, RULES)
+    assert level.tokens_per_s_per_user == 80
+    assert [figure.reach for figure in level.figures] == ["within", "never so fast"]
+    assert level.figures[1].tokens_per_s is None
+    assert level.pairs == ()
+    shown = replace(summary(*cells), per_user=(level,))
+    assert list(per_user_lines(shown)) == ["at 80 tokens/s per user: sglang never reaches it"]
+    (table,) = per_user_tables(shown)
+    assert table.rows[1] == ["sglang", "never"]
+
+
+def test_a_limit_of_the_tail_is_no_speed():
+    limit = {"limits": [{"metric": "tpot_ms", "share": "p95", "limit_ms": 12.5, "within": 1, "met": True}],
+             "met": True, "good": 1, "requests": 1, "attainment": 1.0}  # fmt: skip
+    assert len(levels(sweep("vllm", slo=limit), sweep("sglang", slo=limit))) == 3
+
+
+def test_curves_that_share_no_speed_are_not_compared():
+    assert levels(sweep("vllm", alone_ms=1, each_ms=0.01), sweep("sglang", alone_ms=50)) == ()
+
+
+def test_a_single_load_has_no_curve():
+    assert levels(sweep("vllm", loads=(4,)), sweep("sglang", loads=(4,))) == ()
+
+
+def test_a_single_backend_has_nothing_to_compare():
+    assert levels(sweep("vllm")) == ()
+
+
+def test_two_loads_are_enough():
+    found = levels(sweep("vllm", 0.1, loads=(1, 64)), sweep("sglang", 0.4, loads=(1, 64)))
+    assert found
+    assert all(pair.ratio is not None for level in found for pair in level.pairs)
+
+
+def test_few_repeats_have_figures_and_no_verdict():
+    found = levels(sweep("vllm", noise=NOISE[:1]), sweep("sglang", noise=NOISE[:1]))
+    (pair,) = found[0].pairs
+    assert (pair.verdict, pair.why) == ("undecided", "1 repeat with both curves, 3 are needed")
+    assert found[0].figures[0].tokens_per_s is not None
+    assert found[0].figures[0].interval is None
+
+
+def test_a_load_with_a_failed_run_is_not_on_the_curve():
+    cells = sweep("vllm")
+    spoiled = Validity.of([changed_reason("failed-requests")])
+    last = [
+        run if (run.load.value, run.repeat) != (64, 1) else replace(run, validity=spoiled) for run in cells
+    ]
+    (curve,) = curves(last, "concurrency")
+    assert curve.range[0] == pytest.approx(1000 / 14, rel=0.01)  # at 16
+    assert {cell.load.value for cell in curve.cells} == {1, 4, 16}
+
+
+def changed_reason(code):
+    return changed(UNSTEADY.reasons[0], code=code, verdict="INVALID")
+
+
+@pytest.mark.parametrize(
+    "more", [{"validity": UNSTEADY}, {"state": "unstable"}, {"state": None}, {"output_tokens_per_s": None}]
+)
+def test_a_load_without_evidence_is_not_on_the_curve(more):
+    cells = [replace(run, **more) if run.load.value == 64 else run for run in sweep("vllm")]
+    (curve,) = curves(cells, "concurrency")
+    assert {cell.load.value for cell in curve.cells} == {1, 4, 16}
+
+
+def test_streams_of_one_token_have_no_speed():
+    single = {"mean": None, "p50": None, "p90": None, "p95": None, "p99": None}
+    assert (
+        levels(*([changed(run, tpot_ms=single) for run in sweep(name)] for name in ("vllm", "sglang"))) == ()
+    )
+
+
+def test_a_load_that_another_beats_in_both_is_not_on_the_curve():
+    """The first request alone is slower than four: the engine batches better than it works on one."""
+    odd = [point("vllm", 1, repeat, 12.0 * slow, 1) for repeat, slow in enumerate(NOISE)]
+    cells = [*odd, *sweep("vllm", loads=(4, 16, 64))]
+    (curve,) = curves(cells, "concurrency")
+    assert {cell.load.value for cell in curve.cells} == {4, 16, 64}
+
+
+def test_loads_that_more_users_make_slower_in_all_are_not_on_the_curve():
+    over = [point("vllm", 256, repeat, 300.0 * slow, 256) for repeat, slow in enumerate(NOISE)]
+    (curve,) = curves([*sweep("vllm"), *over], "concurrency")
+    assert {cell.load.value for cell in curve.cells} == set(LOADS)
+
+
+def test_rates_that_both_served_have_a_curve_too():
+    """The load sets the rate, and the speed that users have at it is the server's."""
+    found = levels(
+        sweep("vllm", 0.25, kind="rate", state="under load"),
+        sweep("sglang", 0.375, kind="rate", state="under load"),
+    )
+    assert [pair.verdict for level in found for pair in level.pairs] == ["more"] * 3
+    assert {level.kind for level in found} == {"rate"}
+
+
+def test_runs_one_after_the_other_are_not_comparable():
+    early = [replace(run, started_unix_ns=run.repeat) for run in sweep("vllm", 0.25)]
+    late = [replace(run, started_unix_ns=1000 + run.repeat) for run in sweep("sglang", 0.375)]
+    found = levels(early, late)
+    assert {pair.verdict for level in found for pair in level.pairs} == {"not comparable"}
+    assert all(pair.ratio is None for level in found for pair in level.pairs)
+
+
+def test_other_loads_of_each_are_not_comparable():
+    found = levels(sweep("vllm", loads=(1, 8, 40)), sweep("sglang", loads=(2, 16, 60)))
+    (first, *_) = found
+    assert [(pair.verdict, pair.why) for pair in first.pairs] == [
+        ("not comparable", "no load is on both curves")
+    ]
+
+
+def test_nine_backends_have_three_pairs_in_a_line_and_all_in_the_summary():
+    many = [sweep(f"e{number}", 0.25 * 1.3**number) for number in range(9)]
+    found = levels(*many)
+    assert [len(level.figures) for level in found] == [9, 9, 9]
+    assert len(found[0].pairs) == 36
+    first = lines(*many)[0]
+    assert first.count("carries") == 3
+    assert first.endswith("33 more pairs in summary.json")
+
+
+def test_blocks_have_no_levels():
+    cells = [*sweep("vllm", 0.25), *sweep("sglang", 0.375)]
+    rules = Rules(RULES.primary, RULES.metrics, pairing="blocks", blocks=8)
+    assert speed_levels(cells, rules) == ()
+
+
+def test_gpus_share_the_tokens():
+    gpus = {"vllm": (0,), "sglang": (0, 1)}
+    cells = [
+        changed(run, gpu={"engine_gpus": gpus[name], "devices": []})
+        for name in gpus
+        for run in sweep(name, 0.3)
+    ]
+    level, *_ = speed_levels(cells, RULES)
+    assert level.per == "GPU"
+    alone, shared = (figure.tokens_per_s for figure in level.figures)
+    assert alone == pytest.approx(2 * shared)
+
+
+def test_the_table_has_a_column_for_each_speed():
+    cells = [*sweep("vllm", 0.25), *sweep("sglang", 0.375)]
+    (table,) = per_user_tables(replace(summary(*cells), per_user=speed_levels(cells, RULES)))
+    assert table.head == ("backend", "50 per user", "60 per user", "80 per user")
+    assert [row[0] for row in table.rows] == ["vllm", "sglang"]
+    assert "per machine" in table.title
