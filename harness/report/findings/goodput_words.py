@@ -22,21 +22,34 @@ def goodput_words(group: Group) -> str:
         return ""
     loosest_ms = _loosest_ms(found.limits)
     limits = listing([measure(metric).at_most(ms) for metric, ms in loosest_ms.items()])
-    places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
+    some, good = _good_words(group, found.places)
+    asked = _name if len(loosest_ms) == len(found.limits) else limit_words
+    alike: dict[str, list[str]] = {}  # names of limits, by who kept them
+    for limit in found.limits:
+        alike.setdefault(_kept_by(group, limit), []).append(asked(limit))
+    kept = "; ".join(f"{listing(names)}: {by}" for by, names in alike.items())
+    return plain(f"{some}inside {limits}: {good}; {kept}", 600)
+
+
+def _good_words(group: Group, places: Sequence[Good]) -> tuple[str, str]:
+    """Which backends are named, and `vllm 4.05 req/s, 100%; tgi 0 req/s, 0% of the requests`."""
+    if not any(good.share for good in places):
+        labels = [good.label for good in places]
+        return "", f"no request{f' of {listing(labels)}' if len(labels) <= IN_WORDS else ''}"
+    named = places if len(places) <= IN_WORDS else (places[-1], places[0])
     highest = {row.label: spread.high for row in group.rows if (spread := row.spread(_GOODPUT))}
     words = [
-        f"{good.label} {_rate(good, highest[good.label])}, {percent_of_all(good.share)}%" for good in places
+        f"{good.label} {_rate(good, highest[good.label])}, {percent_of_all(good.share)}%" for good in named
     ]
-    some = "" if len(places) == len(found.places) else "least and most "
-    asked = map(_name if len(loosest_ms) == len(found.limits) else limit_words, found.limits)
-    kept = f"{listing([*asked])}: {_kept_by(group)}"
-    return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests; {kept}", 600)
+    return "" if named is places else "least and most ", f"{'; '.join(words)} of the requests"
 
 
-def _kept_by(group: Group) -> str:
+def _kept_by(group: Group, limit: Limit) -> str:
     """`kept by vllm, missed by tgi and llamacpp (in 1 of 3 repeats)`; without brackets in all repeats."""
     met = {
-        row.label: [all(limit.met for limit in cell.slo.limits) for cell in row.usable if cell.slo]
+        row.label: [
+            each.met for cell in row.usable if cell.slo for each in cell.slo.limits if _same(each, limit)
+        ]
         for row in group.rows
     }
     kept = [label for label, each in met.items() if each and all(each)]
@@ -51,6 +64,10 @@ def _kept_by(group: Group) -> str:
         return f"kept by {len(kept)} of {counted(len(kept) + len(missed), 'backend')}"
     parts = (f"{how} by {listing(names)}" for how, names in (("kept", kept), ("missed", missed)) if names)
     return ", ".join(parts)
+
+
+def _same(limit: Limit, other: Limit) -> bool:
+    return (limit.metric, limit.share, limit.limit_ms) == (other.metric, other.share, other.limit_ms)
 
 
 def _rate(good: Good, highest: float) -> str:

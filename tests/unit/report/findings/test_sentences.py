@@ -250,6 +250,33 @@ def test_limits_of_one_latency_are_told_apart_by_their_values():
     assert found.endswith("; TTFT p95 ≤ 200 ms and TTFT p99 ≤ 400 ms: kept by a")
 
 
+def test_each_limit_says_who_kept_it_where_they_differ():
+    """The limit that a kept was missed by it too, where it missed the other one."""
+    cells = []
+    for label, kept in (
+        ("a", (True, True)),
+        ("a", (True, True)),
+        ("b", (True, False)),
+        ("b", (False, False)),
+    ):
+        limits = [
+            {"metric": "e2e_ms", "share": "p95", "limit_ms": 1000.0, "within": 0.0, "met": False},
+            *(
+                {"metric": "ttft_ms", "share": share, "limit_ms": 2000.0, "within": 0.96, "met": met}
+                for share, met in zip(("p90", "p95"), kept, strict=True)
+            ),
+        ]
+        slo = {"limits": limits, "attainment": 0.0}
+        cells.append(cell(label, repeat=len(cells) % 2, slo=slo, goodput_requests_per_s=0.0))
+    made = summary(*cells)
+    assert dict(claims(made, groups(made)[0]))["goodput"] == (
+        "inside E2E ≤ 1000 ms and TTFT ≤ 2000 ms: no request of a and b; "
+        "E2E p95 ≤ 1000 ms: missed by a and b; "
+        "TTFT p90 ≤ 2000 ms: kept by a, missed by b (in 1 of 2 repeats); "
+        "TTFT p95 ≤ 2000 ms: kept by a, missed by b"
+    )
+
+
 def good(label, repeat=0, rate=18.0, share=1.0):
     limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": 200.0, "within": share, "met": share >= 0.95}
     return cell(
