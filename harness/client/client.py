@@ -32,13 +32,7 @@ _NO_ANSWER = (
 class Client:
     """Safe to use from several threads. Credentials are removed from everything that is read."""
 
-    def __init__(
-        self,
-        base_url: str,
-        access: Access = _OPEN,
-        *,
-        keep_alive: bool = True,
-    ) -> None:
+    def __init__(self, base_url: str, access: Access = _OPEN, *, keep_alive: bool = True) -> None:
         self._access, self._secrets = access, Secrets(access.credentials)
         self._headers = access.headers_outside()
         self._client = httpx.Client(

@@ -110,9 +110,7 @@ class Cluster:
         actor = (
             ray.remote(Node)
             .options(
-                num_cpus=self.asked.workers_per_node,
-                max_concurrency=_THREADS,
-                scheduling_strategy=where,
+                num_cpus=self.asked.workers_per_node, max_concurrency=_THREADS, scheduling_strategy=where
             )
             .remote(address, token)
         )

@@ -61,7 +61,5 @@ def cannot_place(
             hint="`ray start --address=…` adds a node; or ask for fewer --load-nodes or --workers-per-node",
         )
     return SetupError(
-        f"{wanted}: taken by other work",
-        where="--load-nodes",
-        hint="`ray status` shows by what",
+        f"{wanted}: taken by other work", where="--load-nodes", hint="`ray status` shows by what"
     )

@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from harness.imports.source import wrong
 from harness.model import Fact, Level, Load, Requests
 from harness.model.numbers import counted, short
-from harness.records.layout import (
-    EVENT_DTYPE,
-    UNKNOWN,
-    EventKind,
-    Outcome,
-    Phase,
-    Records,
-    empty_requests,
-)
+from harness.records.layout import EVENT_DTYPE, UNKNOWN, EventKind, Outcome, Phase, Records, empty_requests
 from harness.store.confined import write_all
 
 # What a file lacks, in the words of every reader. VERSION and LOAD also begin longer texts.

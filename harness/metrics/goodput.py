@@ -82,9 +82,7 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
     inside, tokens = share * judged.good, rows["output_tokens"]
     known = bool((tokens[share > 0] != UNKNOWN).all())
     return Goodput(
-        kept,
-        window.per_second(inside.sum()),
-        window.per_second((inside * tokens).sum()) if known else None,
+        kept, window.per_second(inside.sum()), window.per_second((inside * tokens).sum()) if known else None
     )
 
 
@@ -135,10 +133,4 @@ def _token_share(rows: Rows, good: Mask) -> float | None:
 
 def _limit(name: str, share: str, limit_ms: float, values: Floats) -> Limit:
     within = float((values <= limit_ms).mean())
-    return Limit(
-        metric=name,
-        share=share,
-        limit_ms=limit_ms,
-        within=within,
-        met=within >= share_of(share),
-    )
+    return Limit(metric=name, share=share, limit_ms=limit_ms, within=within, met=within >= share_of(share))

@@ -56,13 +56,7 @@ def amount(view: RequestView, minimum: Minimum | None) -> Amount:
     limits = minimum or _USUAL
     rows = view.measured_requests[view.measured_requests["sent_ns"] != UNKNOWN]
     seconds = float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0
-    return Amount(
-        seconds,
-        len(view.answers),
-        len(rows),
-        float(limits.seconds),
-        limits.answers,
-    )
+    return Amount(seconds, len(view.answers), len(rows), float(limits.seconds), limits.answers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,7 @@ class CellState:
 
 
 def cell_state(
-    requests: NDArray[np.void],
-    load: Load,
-    requested: RequestTable | None = None,
-    not_before_ns: int = 0,
+    requests: NDArray[np.void], load: Load, requested: RequestTable | None = None, not_before_ns: int = 0
 ) -> CellState:
     """Uses requests of any phase, since the server does not know phases.
 

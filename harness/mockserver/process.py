@@ -65,10 +65,7 @@ def running(**options: Any) -> Iterator[MockServer]:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={
-                **without_credentials(os.environ, keep=API_KEY_VARIABLE),
-                "PYTHONPATH": import_path(),
-            },
+            env={**without_credentials(os.environ, keep=API_KEY_VARIABLE), "PYTHONPATH": import_path()},
         )
         with process:
             assert process.stdout is not None

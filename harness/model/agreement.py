@@ -128,8 +128,7 @@ class Disagreement(Record, frozen=True, kw_only=True):
 
     answers: Annotated[int, doc("Questions that exactly one of the two backends answered correctly.")]
     own: Annotated[
-        int,
-        doc("Questions that one backend, the one that explains more, got right in one condition only."),
+        int, doc("Questions that one backend, the one that explains more, got right in one condition only.")
     ]
     own_asked: Annotated[int, doc("Questions that this backend was asked in both conditions.")]
     p_value: Annotated[

@@ -128,6 +128,5 @@ class RunComparison(Record, frozen=True, kw_only=True):
         doc("Accuracy of each pair in each condition; empty: no questions were asked."),
     ] = ()
     gate: Annotated[
-        tuple[GateRow, ...],
-        doc("Rows that the gates of --fail-on fail on; without it, those of slower."),
+        tuple[GateRow, ...], doc("Rows that the gates of --fail-on fail on; without it, those of slower.")
     ] = ()

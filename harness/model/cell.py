@@ -115,8 +115,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     ] = None
     window_s: Annotated[float | None, doc("Length of the measured window, s; null: no answer.")]
     makespan_s: Annotated[
-        float | None,
-        doc("Time from the first measured send to the last end, s; null: one was not answered."),
+        float | None, doc("Time from the first measured send to the last end, s; null: one was not answered.")
     ]
     window_kind: Annotated[
         Literal["steady", "whole"] | None,

@@ -331,8 +331,7 @@ class CellFacts(Record, frozen=True, kw_only=True):
         Imported | None, doc("File of another tool that the cell is from; null: bench measured it.")
     ] = None
     engine_exited: Annotated[
-        str | None,
-        doc("How the engine ended, hung or was too slow to answer; null: none of these is known."),
+        str | None, doc("How the engine ended, hung or was too slow to answer; null: none of these is known.")
     ]
     engine_end: Annotated[
         EndKind | None, doc("Kind of what engine_exited says; null: there is none, or it was not kept.")

@@ -283,8 +283,7 @@ class Capacity(Record, frozen=True, kw_only=True):
         doc("Highest load that kept the limits in a long probe, by start; null: none did."),
     ] = None
     kept_short: Annotated[
-        Number | None,
-        doc("Highest load that kept the limits in any short probe; null: none did."),
+        Number | None, doc("Highest load that kept the limits in any short probe; null: none did.")
     ] = None
     interval: Annotated[
         tuple[Number | None, Number | None, Number | None],

@@ -55,8 +55,7 @@ class Exchanged(Record, frozen=True, kw_only=True):
     ]
     requests: Annotated[Requests, doc("Counts of the requests by how they ended.")]
     facts: Annotated[
-        tuple[Fact, ...],
-        doc("What is known: answers (their count), outcomes (the count of failures), load."),
+        tuple[Fact, ...], doc("What is known: answers (their count), outcomes (the count of failures), load.")
     ] = FACTS
     simulated: Annotated[bool, doc("Whether a scripted server answered: the figures are of no engine.")] = (
         False

@@ -247,8 +247,7 @@ class Prices:
         dict[str, float], doc("Price of an hour of a GPU by the driver's name for it; `*`: of any other.")
     ] = field(default_factory=dict)
     backend_per_hour: Annotated[
-        dict[str, float],
-        doc("Price of an hour of the machine by the backend on it; empty: one for all."),
+        dict[str, float], doc("Price of an hour of the machine by the backend on it; empty: one for all.")
     ] = field(default_factory=dict)
 
 
@@ -287,8 +286,7 @@ class SourceHealth(Record, frozen=True, kw_only=True):
 
     reads: Annotated[int, doc("Reads that worked.")]
     failures: Annotated[
-        int | UnsetType,
-        doc("Reads that failed, if more than two and more than a tenth did; missing: fewer."),
+        int | UnsetType, doc("Reads that failed, if more than two and more than a tenth did; missing: fewer.")
     ] = UNSET
     unavailable: Annotated[str, doc("Reason that the source was not available; empty: it was.")]
     last_failure: Annotated[str, doc("Error of the last failed read; empty: none failed.")]

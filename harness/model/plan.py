@@ -87,8 +87,7 @@ class DryRun(Record, frozen=True, kw_only=True):
     backends: Annotated[dict[str, PlannedBackend], doc("Backends of the plan by label.")]
     cells: Annotated[tuple[PlannedCell, ...], doc("Cells in the order of their measurement.")]
     looks: Annotated[
-        tuple[int, ...],
-        doc("Repeats after which --repeats auto looks at the verdicts; empty: no looks."),
+        tuple[int, ...], doc("Repeats after which --repeats auto looks at the verdicts; empty: no looks.")
     ]
     expected_s: Annotated[
         float | None,

@@ -59,8 +59,7 @@ class Replica(Record, frozen=True, kw_only=True):
     tpot_ms: Annotated[LatencyStats, doc("TPOT at the server, defined as the cell's.")]
     e2e_ms: Annotated[LatencyStats, doc("E2E at the server, defined as the cell's.")]
     cached_share: Annotated[
-        float | None,
-        doc("Share of the server's prompt tokens from its cache, 0 to 1; null: usage lacks it."),
+        float | None, doc("Share of the server's prompt tokens from its cache, 0 to 1; null: usage lacks it.")
     ]
     output_tokens_per_s: Annotated[
         float | None, doc("Output tokens/s of the server in the cell's window; null: no token counts.")

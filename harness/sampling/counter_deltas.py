@@ -83,9 +83,7 @@ def added(counts: Sequence[Counted]) -> Counted:
     return increases, tuple(sorted(fall for _, falls in counts for fall in falls))
 
 
-def added_histograms(
-    increases: Sequence[Mapping[str, HistogramIncrease]],
-) -> dict[str, HistogramIncrease]:
+def added_histograms(increases: Sequence[Mapping[str, HistogramIncrease]]) -> dict[str, HistogramIncrease]:
     """The sum over several engines of the histograms that all have with the same bounds."""
     first, *others = increases
     whole = {}

@@ -85,10 +85,7 @@ def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
 def _off(rate: float, what: str, asked: float, tolerance: float) -> Violation:
     edge = asked * (1 + tolerance if rate > asked else 1 - tolerance)
     decimals = digits_apart(rate, edge, least=2)
-    return Violation(
-        f"{fixed(rate, decimals)}/s {what}",
-        f"{fixed(asked, decimals)}/s ± {tolerance:.0%}",
-    )
+    return Violation(f"{fixed(rate, decimals)}/s {what}", f"{fixed(asked, decimals)}/s ± {tolerance:.0%}")
 
 
 def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:

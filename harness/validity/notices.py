@@ -104,9 +104,7 @@ NOT_AS_DECLARED = Notice(
     "the conformance probe found an engine to do otherwise than its definition declares, and it matters",
 )
 FRONT = Notice(
-    IssueCode.FRONT,
-    "what was measured passes requests on to engines",
-    "measure an engine without it too",
+    IssueCode.FRONT, "what was measured passes requests on to engines", "measure an engine without it too"
 )
 HOSTED = Notice(
     IssueCode.HOSTED,

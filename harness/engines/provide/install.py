@@ -176,8 +176,7 @@ def recipe_of(definition: Backend) -> Install:
     """Raises SpecError where bench installs nothing for it."""
     if definition.process is None or definition.process.install is None:
         raise SpecError(
-            f"backend '{definition.name}' has nothing to install",
-            hint="its definition has no requirements",
+            f"backend '{definition.name}' has nothing to install", hint="its definition has no requirements"
         )
     return definition.process.install
 

@@ -114,11 +114,7 @@ def run_or_raise(
 
 
 def run_logged(
-    command: Sequence[str],
-    log: Path,
-    say: Say,
-    label: str,
-    state: Callable[[Log], str] = Log.last_line,
+    command: Sequence[str], log: Path, say: Say, label: str, state: Callable[[Log], str] = Log.last_line
 ) -> int:
     """Exit status. An interruption ends the whole process group. `state`: what `log` says now, in a line."""
     reporter = Reporter(say, label, partial(state, Log.continued(log)))

@@ -118,8 +118,7 @@ class Server:
         message = first.get("message") if isinstance(first, dict) else None
         if not isinstance(message, dict):
             raise SetupError(
-                f"answered a chat request without a message: {str(answer)[:200]}",
-                where=self.base_url + path,
+                f"answered a chat request without a message: {str(answer)[:200]}", where=self.base_url + path
             )
         texts = (message.get(name) for name in ("content", "reasoning_content", "reasoning"))
         return next((text for text in texts if text and isinstance(text, str)), "")

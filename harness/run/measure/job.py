@@ -241,13 +241,7 @@ def send_times(
     if typical:
         seed = typical_seed(load.arrival, starts, seed, load.burstiness)
     return arrivals(
-        load.arrival,
-        rate,
-        starts,
-        seed,
-        burstiness=load.burstiness,
-        profile=profile,
-        parts=parts,
+        load.arrival, rate, starts, seed, burstiness=load.burstiness, profile=profile, parts=parts
     )
 
 

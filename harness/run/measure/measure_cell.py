@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,6 @@ from harness.cluster.placement import Cluster
 from harness.engines.liveness import Silence
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import common_fields, unsupported_fields
-from harness.engines.speak.prometheus import Histogram
-from harness.engines.speak.server import Server
 from harness.engines.start.started import EngineFacts
 from harness.errors import SetupError
 from harness.host import scratch
@@ -66,6 +64,8 @@ from harness.spec.scenario import Scenario, SharedPrefix
 from harness.workload.prompts.content import content_of
 from harness.workload.prompts.structured import FREE
 from harness.workload.prompts.workload import Workload
+
+T = TypeVar("T")
 
 # In an environment that is made again their version is today's; no engine computes with them.
 _INSTALLERS = ("pip", "setuptools", "wheel")
@@ -144,11 +144,7 @@ class CellMeasurement(NamedTuple):
 
 
 def measure(
-    prepared: Prepared,
-    cell: Cell,
-    workload: Workload,
-    engine: EngineSession,
-    window: CellMeasurement,
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, window: CellMeasurement
 ) -> Measured:
     """Measures a cell. Nothing but the load and the sampler runs inside the window.
 
@@ -166,8 +162,8 @@ def measure(
         job = make_job(prepared, cell, workload, engine, folder, salt=cache.salt)
         job = replace(job, workers=workers.count)
         sources = engine.counter_sources
-        before = [idle(partial(_counters, source)) for source in sources]
-        shapes_before = [_histograms(source) for source in sources]
+        before = [idle(partial(_shown, source.counters)) for source in sources]
+        shapes_before = [_shown(source.histograms) for source in sources]
         watcher.idle()
         worker_pool = window.cluster.worker_pool(job, prepared.options.sample_hz) if window.cluster else None
         if window.meeting is not None:
@@ -176,9 +172,9 @@ def measure(
         result = run_load(job, window.progress, window.stop, worker_pool)
         ended_ns = time.monotonic_ns()
         engine.fresh = False
-        after = [settled(partial(_counters, source), COUNTERS) for source in sources]
+        after = [settled(partial(_shown, source.counters), COUNTERS) for source in sources]
         shapes_after = [
-            None if counts is None else _histograms(source)
+            None if counts is None else _shown(source.histograms)
             for source, counts in zip(sources, after, strict=True)
         ]
         after_s = (time.monotonic_ns() - result.t0_monotonic_ns) / 1e9
@@ -261,17 +257,10 @@ def _silence(result: LoadResult, limit_s: float, *, deaf: bool) -> Silence | Non
     return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed, deaf)
 
 
-def _counters(engine: Server) -> dict[str, float] | None:
-    """None if the engine has no counters or does not answer: a cell is not lost for lack of them."""
+def _shown(metrics: Callable[[], T | None]) -> T | None:
+    """None if the engine has no such metrics or does not answer: a cell is not lost for lack of them."""
     try:
-        return engine.counters()
-    except SetupError:
-        return None
-
-
-def _histograms(engine: Server) -> dict[str, Histogram] | None:
-    try:
-        return engine.histograms()
+        return metrics()
     except SetupError:
         return None
 
@@ -304,10 +293,7 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
         thinking=request.thinking,
         exact_output=request.exact_output,
         fields=common_fields(
-            definition,
-            request,
-            int(workload.requested.numbers["max_tokens"][0]),
-            shaped=bool(constraints),
+            definition, request, int(workload.requested.numbers["max_tokens"][0]), shaped=bool(constraints)
         ),
         own_fields=request.fields or UNSET,
         shapes=tuple(sorted(constraint.shape for constraint in constraints)),

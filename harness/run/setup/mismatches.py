@@ -14,10 +14,7 @@ from harness.spec.scenario import Scenario
 
 
 def check_adapters(
-    chosen: Sequence[ChosenBackend],
-    values: Sequence[Mapping[str, str]],
-    model_name: str,
-    model: Model,
+    chosen: Sequence[ChosenBackend], values: Sequence[Mapping[str, str]], model_name: str, model: Model
 ) -> None:
     """Raises SpecError where adapters cannot be drawn for the weights, or do not reach the engine."""
     for (_, ref, launch), own in zip(chosen, values, strict=True):

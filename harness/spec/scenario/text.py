@@ -21,9 +21,7 @@ def check_text(text: Text, where: str, *, made_up: bool) -> None:
     content = text.content
     if content not in CONTENTS and not (content.startswith(FILE) and content != FILE):
         raise SpecError(
-            f"unknown content '{content}'",
-            where=where,
-            hint=nearest(content, (*CONTENTS, "file:PATH")),
+            f"unknown content '{content}'", where=where, hint=nearest(content, (*CONTENTS, "file:PATH"))
         )
     if content != RANDOM and not made_up:
         raise SpecError(

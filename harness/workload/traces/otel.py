@@ -104,19 +104,12 @@ def _read(value: object) -> tuple[str, str, _Span]:
         raise BadRow("a negative time")
     attributes = _attributes(span.get("attributes"))
     operation = attributes.get("gen_ai.operation.name")
-    read = _Span(
-        str(_get(span, "parentSpanId", "parent_span_id", "parent_id") or ""),
-        start_s,
-        end_s,
-    )
+    read = _Span(str(_get(span, "parentSpanId", "parent_span_id", "parent_id") or ""), start_s, end_s)
     if operation in _CALLS or (operation is None and _get(attributes, *_INPUT) is not None):
         if _get(_get(span, "status"), "code", "status_code") in _FAILED:
             raise BadRow("a call that failed when it was recorded")
         row = checked(
-            start_s,
-            number(_get(attributes, *_INPUT)),
-            number(_get(attributes, *_OUTPUT)),
-            end_s - start_s,
+            start_s, number(_get(attributes, *_INPUT)), number(_get(attributes, *_OUTPUT)), end_s - start_s
         )
         cached = _get(attributes, *_CACHED)
         counted = -1.0 if cached is None else number(cached)  # recorders write -1 for what they do not know
