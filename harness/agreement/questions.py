@@ -14,6 +14,7 @@ from typing import Literal
 from zlib import crc32
 
 from harness.errors import SpecError
+from harness.model.grouping import grouped
 from harness.spec.files import fingerprint
 from harness.spec.strict import build
 from harness.workload.prompts.request import Message
@@ -44,20 +45,13 @@ class Question:
     max_tokens: int = 32
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    limits: dict[str, int]
-    question: tuple[Question, ...]
-
-
 def load_questions() -> tuple[Question, ...]:
     """Each with its kind's limit of tokens."""
     text = resources.files("harness.agreement").joinpath("questions.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     limits = table["limits"]
-    asked = [{**question, "max_tokens": limits[question["kind"]]} for question in table["question"]]
-    questions = build(_File, {"limits": limits, "question": asked}, _WHERE).question
-    return tuple(_checked(question, _WHERE) for question in questions)
+    asked = ({**question, "max_tokens": limits[question["kind"]]} for question in table["question"])
+    return tuple(_checked(build(Question, question, _WHERE), _WHERE) for question in asked)
 
 
 def interleaved(questions: Sequence[Question]) -> list[Question]:
@@ -65,9 +59,8 @@ def interleaved(questions: Sequence[Question]) -> list[Question]:
 
     The order inside a kind is drawn, and does not depend on the order that they are given in.
     """
-    kinds: dict[str, list[Question]] = {}
-    for question in sorted(questions, key=lambda asked_one: (crc32(asked_one.id.encode()), asked_one.id)):
-        kinds.setdefault(question.kind, []).append(question)
+    drawn = sorted(questions, key=lambda asked_one: (crc32(asked_one.id.encode()), asked_one.id))
+    kinds = grouped((question.kind, question) for question in drawn)
     places = [
         ((rank + 0.5) / len(of_kind), kind, question)
         for kind, of_kind in kinds.items()

@@ -6,6 +6,7 @@ from math import sqrt
 from statistics import median
 
 from harness.model import UNSET, StoredValues, ValuesAgreement, ValuesPair
+from harness.model.grouping import grouped
 
 # A GGUF file in 16 bits gave 0.999999 and more against the original weights. Fewer bits were not measured.
 LEAST_COSINE = 0.98
@@ -82,7 +83,5 @@ def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 
 def _places(scores: Sequence[float]) -> list[float]:
-    places: dict[float, list[int]] = {}
-    for rank, score in enumerate(sorted(scores)):
-        places.setdefault(score, []).append(rank)
+    places = grouped((score, rank) for rank, score in enumerate(sorted(scores)))
     return [sum(places[score]) / len(places[score]) for score in scores]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from harness.errors import SpecError
 from harness.model import HistoryEntry, HistoryLoad, LoadPoint, Manifest, ScenarioTables, Summary, known
+from harness.model.grouping import grouped
 from harness.model.numbers import counted
 from harness.nightly.suite import Entry
 from harness.spec.backend_refs import parse_backend_list
@@ -50,10 +51,8 @@ def missing(
         yield from _capacities(earlier, summary, manifest.repeats)
         return
     points = {earlier_entry.load for earlier_entry in earlier} if entry.files else _asked(manifest.scenario)
-    places: dict[tuple[str, LoadPoint], list[HistoryEntry]] = {}
-    for earlier_entry in earlier:
-        if earlier_entry.load is not None and earlier_entry.load in points:
-            places.setdefault((earlier_entry.label, earlier_entry.load), []).append(earlier_entry)
+    known_loads = ((figure, figure.load) for figure in earlier if figure.load is not None)
+    places = grouped(((figure.label, load), figure) for figure, load in known_loads if load in points)
     level = LEVEL / max(len(places), 1)
     for (label, load), before in places.items():
         yield from _place((label, load), before, summary, _runs(entry, manifest, before), level)

@@ -9,7 +9,7 @@ from harness.report.findings.against import place_words
 from harness.report.findings.series_words import TWO_LEVELS, conclusion, since_lines, too_few_runs
 from harness.report.text import trends
 from harness.report.text.first_lines import markdown_lines
-from harness.report.wording import markdown_escaped, plain
+from harness.report.wording import markdown_escaped, markdown_row, plain
 from harness.verdicts.history import Series
 
 MOST_OPEN = 6  # figures that became worse, each with a line of its own
@@ -43,12 +43,9 @@ def drawn(night: Night) -> str:
 
 def _lines(night: Night) -> Iterator[str]:
     about = night.suite.suite
-    yield f"# Nightly: {markdown_escaped(plain(about.name))}"
-    yield ""
-    yield markdown_escaped(plain(about.purpose))
-    yield ""
-    yield f"**{markdown_escaped(verdict(night))}**"
-    yield ""
+    yield f"# Nightly: {markdown_escaped(plain(about.name))}\n"
+    yield f"{markdown_escaped(plain(about.purpose))}\n"
+    yield f"**{markdown_escaped(verdict(night))}**\n"
     for line in since_lines(night.judged, night.drifts):
         yield f"- {markdown_escaped(line)}"
     for line in _missing_lines(night):
@@ -109,9 +106,7 @@ def _each_drift(night: Night) -> Iterator[str]:
     """A line for each figure; folded where these would fill the screen."""
     lines = [f"- {markdown_escaped(line)}" for line in _drift_lines(night)]
     if len(lines) > MOST_OPEN:
-        yield f"<details><summary>Each of the {len(lines)} figures</summary>"
-        yield ""
-        lines += ["", "</details>"]
+        lines = _folded(f"Each of the {len(lines)} figures", *lines)
     if lines:
         yield from [*lines, ""]
 
@@ -127,38 +122,31 @@ def _why(step: Step) -> str:
 
 def _row(step: Step) -> str:
     texts = (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", _why(step))
-    return f"| {' | '.join(markdown_escaped(plain(text)) for text in texts)} |"
+    return markdown_row([*map(plain, texts)])
 
 
 def _conclusion(step: Step) -> Iterator[str]:
     """What the run of this night shows, as its own page says it."""
     if step.folder is None:
         return
-    lines = list(markdown_lines(step.folder.read_summary()))
-    if lines:
-        yield ""
-        yield f"{markdown_escaped(plain(step.entry.scenario or step.entry.runs_of))}:"
-        yield ""
-        yield from lines
+    if lines := list(markdown_lines(step.folder.read_summary())):
+        subject = markdown_escaped(plain(step.entry.scenario or step.entry.runs_of))
+        yield from ("", f"{subject}:", "", *lines)
 
 
 def _trends(night: Night) -> Iterator[str]:
     if judged := night.judged:
-        yield ""
-        yield f"<details><summary>Course of {counted(len(judged), 'figure')}</summary>"
-        yield ""
-        yield trends.markdown(judged, night.drifts)
-        yield ""
-        yield "</details>"
+        title = f"Course of {counted(len(judged), 'figure')}"
+        yield from ("", *_folded(title, trends.markdown(judged, night.drifts)))
 
 
 def _table(step: Step) -> Iterator[str]:
     """The run's own table, folded."""
     if step.folder is None or not step.folder.has("table.md"):
         return
-    yield ""
-    yield f"<details><summary>{markdown_escaped(plain(step.entry.title))}</summary>"
-    yield ""
-    yield step.folder.files.read("table.md").decode().rstrip()
-    yield ""
-    yield "</details>"
+    table = step.folder.files.read("table.md").decode().rstrip()
+    yield from ("", *_folded(markdown_escaped(plain(step.entry.title)), table))
+
+
+def _folded(title: str, *lines: str) -> list[str]:
+    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]

@@ -1,1 +1,1 @@
-"""Commands of bench, one module each: `add_arguments(parser)` and `main(arguments)` -> exit code."""
+"""Commands of bench, one module each: `add_arguments(parser)`, `main(arguments)` -> exit code, and EPILOG."""

@@ -41,7 +41,6 @@ _WORSE = ("slower", "failures", "accuracy", "stalls")  # rows of a gate; the oth
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     options.add_runs(parser, files=True)
     parser.add_argument(
         "--baseline", metavar="NAME", help="run or backend to compare with (default: the first)"

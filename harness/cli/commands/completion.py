@@ -51,7 +51,6 @@ class Command:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("shell", choices=tuple(_SHELLS), help="shell to complete in")
 
 

@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from harness.apis import API_NAMES, APIS
 
     apis = [name for name in API_NAMES if APIS[name].gives != "transcripts"]
-    parser.epilog = EPILOG
     parser.add_argument(
         "--quick", action="store_true", help="measure three loads instead of all, up to 256 streams"
     )

@@ -5,12 +5,12 @@ the formats of others.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from harness.cli.commands.query import Row, json_row, selected, write_csv
+from harness.cli.commands.query import json_row, selected, write_csv
 from harness.cli.flags import options
 from harness.errors import ExitCode, SetupError, SpecError, StorageError, writing
 
@@ -45,7 +45,6 @@ WHAT = ("cells", "verdicts", "requests", "events")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     options.add_runs(parser)
     options.add_runs_folder(parser)
     parser.add_argument(
@@ -121,7 +120,12 @@ def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.N
             _send(otlp.messages(names, rows), arguments.to)
             return
         with _opened(arguments.to) as stream:
-            _WRITERS[arguments.format](names, rows, stream)
+            if arguments.format == "csv":
+                write_csv(names, rows, stream)
+            elif as_spans:
+                stream.writelines(f"{json.dumps(message)}\n" for message in otlp.messages(names, rows))
+            else:
+                stream.writelines(f"{json_row(names, row)}\n" for row in rows)
 
 
 def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None:
@@ -207,21 +211,3 @@ def _send(messages: Iterable[Mapping[str, Any]], url: str) -> None:
             answer = client.ask("POST", url, json=message)
             if not answer.ok:
                 raise SetupError(f"the collector answered {answer.status}: {answer.said}", where=url)
-
-
-def _write_jsonl(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
-    for row in rows:
-        stream.write(json_row(names, row) + "\n")
-
-
-def _write_spans(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
-    from harness.report.exchange.otlp import messages
-
-    stream.writelines(json.dumps(message) + "\n" for message in messages(names, rows))
-
-
-_WRITERS: dict[str, Callable[[Sequence[str], Iterator[Row], TextIO], None]] = {
-    "csv": write_csv,
-    "jsonl": _write_jsonl,
-    "otlp": _write_spans,
-}

@@ -17,7 +17,6 @@ Exit codes: 0 success; 1 with --fail-on slower, if a level is worse than the bes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument(
         "runs", nargs="*", metavar="RUN", help="runs to add first: folders, or names under --out"
     )

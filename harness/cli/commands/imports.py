@@ -31,7 +31,6 @@ _NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument(
         "files",
         nargs="+",
@@ -45,8 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="version of the tool, if its files have none: the meaning of a figure may depend on it",
     )
     options.add_runs_folder(parser)
-    options.add_verbose(parser)
-    options.add_json(parser, "print summary.json and its conclusion instead of the table")
+    options.add_result_forms(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -163,14 +161,14 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
 def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
     """What was read and what is missing, once for files that are alike."""
     from harness.cli.display.output import page_width
+    from harness.model.grouping import grouped
     from harness.model.lines import wrap
     from harness.model.numbers import counted
     from harness.report.wording import plain
 
-    alike: dict[tuple[object, ...], list[Part]] = {}
-    for part in parts:
-        taken = part.taken
-        alike.setdefault((taken.tool, taken.version, taken.level, taken.lacks), []).append(part)
+    alike = grouped(
+        ((part.taken.tool, part.taken.version, part.taken.level, part.taken.lacks), part) for part in parts
+    )
     for same in alike.values():
         first = same[0].taken
         more = f" and {counted(len(same) - 1, 'more measurement')}" if len(same) > 1 else ""

@@ -117,7 +117,6 @@ _KINDS: dict[str, tuple[paths.Kind, str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("kind", choices=tuple(_KINDS), help="kind of file to write")
     parser.add_argument("name", metavar="NAME", help="name of the new file: letters, digits, - and _")
 

@@ -29,7 +29,6 @@ Exit codes: 0 success; 1 the gate failed; 2 bad suite; 3 a run could not be set 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("suite", metavar="SUITE", help="name from `bench list suites`, or a file")
     parser.add_argument(
         "--budget",

@@ -29,7 +29,6 @@ _MARKS = {True: "ok", False: "no", None: "–"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument(
         "backend",
         metavar="NAME[==VERSION][@VARIANT][@API][=URL]",

@@ -18,7 +18,6 @@ _FILES = ("report.html", "summary.json", "table.md")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from harness.report.exchange.trackers import TRACKERS
 
-    parser.epilog = EPILOG
     options.add_runs(parser)
     options.add_runs_folder(parser)
     parser.add_argument("--to", choices=tuple(TRACKERS), required=True, help="experiment tracker")

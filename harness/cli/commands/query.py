@@ -50,7 +50,6 @@ Row = Sequence[Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("sql", metavar="SQL", help='one SELECT in DuckDB\'s SQL: "select * from cells"')
     options.add_runs_folder(parser)
     options.add_former_results_flag(parser)

@@ -29,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     runs_page.add_html(parser)
     options.add_runs_folder(parser)
-    options.add_verbose(parser)
-    options.add_json(parser, "print summary.json and its conclusion instead of the table")
+    options.add_result_forms(parser)
     prices.add_arguments(parser)
 
 

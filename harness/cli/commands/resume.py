@@ -20,7 +20,6 @@ begun elsewhere, they are shown, and you decide."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("run", metavar="RUN", help="run folder, or name of a run under --out")
     parser.add_argument(
         "--trust-folder",

@@ -22,7 +22,6 @@ Use them with `bench run --backends NAME,NAME@tuned`; a file written with --to i
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("backend", metavar="BACKEND", help="NAME or NAME@VARIANT to start from")
     parser.add_argument("--scenario", required=True, metavar="NAME|FILE", help="workload to tune for")
     parser.add_argument(

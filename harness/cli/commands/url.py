@@ -54,7 +54,6 @@ class Found:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "bench URL [URL2] [options]"
-    parser.epilog = EPILOG
     parser.add_argument(
         "urls",
         nargs="+",

@@ -30,7 +30,6 @@ _MOST = 20  # differences that are printed for a run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     options.add_runs(parser)
     parser.add_argument("--seal", metavar="SHA256", help="seal that the run had when it was measured")
     options.add_runs_folder(parser)

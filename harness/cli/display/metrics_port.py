@@ -6,13 +6,14 @@ made from counters that exist, and nothing is sampled for it.
 
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.cli.display import page_server
 from harness.errors import SetupError
+from harness.model.grouping import grouped
 from harness.untrusted import inert
 
 if TYPE_CHECKING:
@@ -43,11 +44,7 @@ METRICS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    name: str
-    value: float
-    labels: Mapping[str, str]
+_Sample = tuple[str, float, Mapping[str, str]]  # name, value, labels
 
 
 @contextmanager
@@ -71,28 +68,26 @@ def serving(address: tuple[str, int] | None, state: "State") -> Iterator[None]:
 
 
 def exposition(state: "State", now: float) -> str:
-    families: dict[str, list[Sample]] = {}
-    for sample in samples(state, now):
-        families.setdefault(sample.name, []).append(sample)
+    families = grouped((name, (value, labels)) for name, value, labels in samples(state, now))
     return "".join(
         f"{line}\n" for name in METRICS if name in families for line in _lines(name, families[name])
     )
 
 
-def _lines(name: str, samples: list[Sample]) -> Iterator[str]:
+def _lines(name: str, samples: Sequence[tuple[float, Mapping[str, str]]]) -> Iterator[str]:
     yield f"# HELP {PREFIX}{name} {METRICS[name]}"
     yield f"# TYPE {PREFIX}{name} gauge"
-    for sample in samples:
-        labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in sample.labels.items())
-        yield f"{PREFIX}{name}{f'{{{labels}}}' if labels else ''} {sample.value!r}"
+    for value, labels in samples:
+        named = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"{PREFIX}{name}{f'{{{named}}}' if named else ''} {value!r}"
 
 
 def _escaped(text: str) -> str:
     return inert(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def samples(state: "State", now: float) -> Iterator[Sample]:
-    yield Sample("run_elapsed_seconds", now - state.began, {})
+def samples(state: "State", now: float) -> Iterator[_Sample]:
+    yield "run_elapsed_seconds", now - state.began, {}
     run = state.run
     if run is None:
         return
@@ -100,34 +95,29 @@ def samples(state: "State", now: float) -> Iterator[Sample]:
     scripted |= any(backend.launch.mode == "simulate" for backend in run.prepared.backends)
     scripted |= any(cell.simulated for cell in run.cells)
     about = {"run": run.folder.run_id, "scenario": run.prepared.scenario.name}
-    yield Sample("run_info", 1, {**about, "simulated": str(scripted).lower()})
+    yield "run_info", 1, {**about, "simulated": str(scripted).lower()}
     if (left_s := state.left_s(now)) is not None:
-        yield Sample("run_left_seconds", left_s, {})
+        yield "run_left_seconds", left_s, {}
     if state.cells_left is not None:
-        yield Sample("cells_left", state.cells_left, {})
+        yield "cells_left", state.cells_left, {}
     yield from _measured(run.cells)
     if (load := state.load) is not None:
         cell, progress = load
         labels = {"backend": run.prepared.of(cell).label, "load": cell.load.label}
-        yield from (Sample(f"cell_{name}", value, labels) for name, value in _of_cell(progress))
+        yield from ((f"cell_{name}", value, labels) for name, value in _of_cell(progress))
 
 
-def _measured(cells: "list[CellResult]") -> Iterator[Sample]:
-    counts: dict[tuple[str, str, str], int] = {}
-    last: dict[tuple[str, str], CellResult] = {}
-    for cell in sorted(cells, key=lambda cell_result: cell_result.started_unix_ns):
-        where = (cell.label, cell.load.point.label)
-        key = (*where, cell.validity.verdict)
-        counts[key] = counts.get(key, 0) + 1
-        last[where] = cell
-    for (label, load, verdict), count in counts.items():
-        yield Sample("cells_measured", count, {"backend": label, "load": load, "verdict": verdict})
-    for (label, load), cell in last.items():
-        labels = {"backend": label, "load": load}
-        if not cell.invalid and cell.ttft_ms.p50 is not None:
-            yield Sample("measured_ttft_p50_seconds", cell.ttft_ms.p50 / 1e3, labels)
-        if not cell.invalid and cell.output_tokens_per_s is not None:
-            yield Sample("measured_output_tokens_per_second", cell.output_tokens_per_s, labels)
+def _measured(cells: "list[CellResult]") -> Iterator[_Sample]:
+    in_time = sorted(cells, key=lambda cell: cell.started_unix_ns)
+    by_load = grouped(((cell.label, cell.load.point.label), cell) for cell in in_time)
+    for (label, load), here in by_load.items():
+        for verdict, count in Counter(cell.validity.verdict for cell in here).items():
+            yield "cells_measured", count, {"backend": label, "load": load, "verdict": verdict}
+        labels, last = {"backend": label, "load": load}, here[-1]
+        if not last.invalid and last.ttft_ms.p50 is not None:
+            yield "measured_ttft_p50_seconds", last.ttft_ms.p50 / 1e3, labels
+        if not last.invalid and last.output_tokens_per_s is not None:
+            yield "measured_output_tokens_per_second", last.output_tokens_per_s, labels
 
 
 def _of_cell(progress: "Progress") -> Iterator[tuple[str, float]]:

@@ -4,6 +4,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from harness.untrusted import LIMIT
@@ -38,17 +39,8 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
 
 
-def wait_s(text: str) -> float:
-    """Seconds to wait, 0 or more: of NaN no end would come."""
-    return _from_0(text, "a number of seconds")
-
-
-def percent(text: str) -> float:
-    """A share in per cent, 0 or more."""
-    return _from_0(text, "a percentage")
-
-
-def _from_0(text: str, what: str) -> float:
+def _from_0(what: str, text: str) -> float:
+    """A finite number, 0 or more: of a wait of NaN no end would come."""
     try:
         value = float(text)
     except ValueError:
@@ -58,12 +50,8 @@ def _from_0(text: str, what: str) -> float:
     return value
 
 
-def whole_numbers(text: str) -> list[int]:
-    return _listed(whole_number, text)
-
-
-def numbers(text: str) -> list[float]:
-    return _listed(number, text)
+wait_s = partial(_from_0, "a number of seconds")
+percent = partial(_from_0, "a percentage")
 
 
 def _listed(kind: Callable[[str], T], text: str) -> list[T]:
@@ -74,6 +62,10 @@ def _listed(kind: Callable[[str], T], text: str) -> list[T]:
     if not values:
         raise argparse.ArgumentTypeError(f"'{text}' holds no number; a list is like 1,8,32")
     return values
+
+
+whole_numbers = partial(_listed, whole_number)
+numbers = partial(_listed, number)
 
 
 def duration_s(text: str) -> float:

@@ -100,10 +100,15 @@ def add_verbose(
     parser.add_argument("-v", "--verbose", action="store_true", help=what)
 
 
-def add_run_output(parser: argparse._ActionsContainer) -> None:
-    """Adds the flags of every command that ends in a run."""
+def add_result_forms(parser: argparse._ActionsContainer) -> None:
+    """Adds the other forms of a run's first screen: everything, or JSON."""
     add_verbose(parser)
     add_json(parser, "print summary.json and its conclusion instead of the table")
+
+
+def add_run_output(parser: argparse._ActionsContainer) -> None:
+    """Adds the flags of every command that ends in a run."""
+    add_result_forms(parser)
     parser.add_argument(
         "--no-report",
         action="store_true",

@@ -10,7 +10,8 @@ from harness.cli.flags import argument_types
 from harness.cli.flags.help_text import HelpText
 from harness.errors import ExitCode, SpecError
 
-# Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
+# Command -> module with add_arguments(parser), main(arguments) -> exit code and, for the end of its help,
+# EPILOG; one line of help.
 ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
 COMMANDS = {
     ADDRESSED: ("harness.cli.commands.url", "measure a running server; a second URL is compared with it"),
@@ -145,7 +146,9 @@ def parser_with(command: str | None, *, alone: bool = False) -> argparse.Argumen
             formatter_class=HelpText,
         )
         if name == command:
-            import_module(module).add_arguments(sub)
+            called = import_module(module)
+            sub.epilog = getattr(called, "EPILOG", None)
+            called.add_arguments(sub)
     return parser
 
 
