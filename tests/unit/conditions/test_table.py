@@ -288,24 +288,9 @@ def test_goodput_by_other_limits_is_not_compared():
     assert found["goodput_requests_per_s"].why == words
 
 
-def test_what_only_cells_know_is_told_between_two_runs():
-    runs = [
-        stored(api, typed(manifest("vllm")), cells("vllm", 100, conditions={"api": api}))
-        for api in ("chat", "completions")
-    ]
-    (pair,) = compare_runs(runs).pairs
-    assert [one.text for one in pair.differences] == ["API: chat | completions"]
-    assert not pair.refused
-
-
 def test_what_an_engine_chooses_by_itself_is_not_known():
     assert set(between_engines(INFO, "kv_cache_dtype", ("auto", "fp8"))) == {"known-of-some"}
     assert between_engines(INFO, "kv_cache_dtype", ("auto", "auto")) == {}
-
-
-def test_fewer_sequences_than_the_load_refuse():
-    (entry,) = between_engines(VALUE, "max_sequences", ("2", "8")).values()
-    assert entry.matters
 
 
 def test_a_variant_is_told_what_it_was_made_for():

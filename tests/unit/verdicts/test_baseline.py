@@ -623,53 +623,38 @@ def gone(document):
     return [(one.label, one.load and one.load.value, one.metric) for one in document.missing]
 
 
+RATE = "output_tokens_per_s"
+OTHERS = [cells(label, 100, load=load(value)) for label, value in (("vllm", 4), ("vllm", 8), ("tgi", 4))]
+
+
+def at_eight(repeats, **changes):
+    """Cells of the other backend at the higher load, of which so many are changed."""
+    return [
+        changed(found, **(changes if found.repeat < repeats else {}))
+        for found in cells("tgi", 100, load=load(8))
+    ]
+
+
 @pytest.mark.parametrize(
-    ("new", "lacks", "line"),
+    ("measured", "lacks", "line"),
     [
+        (OTHERS[:2], ("tgi", None, None), "missing: tgi: not in this run"),
+        (OTHERS, ("tgi", 8, None), "missing: tgi c8: not measured"),
         (
-            run("new", *(cells("vllm", 100, load=load(value)) for value in (4, 8))),
-            ("tgi", None, None),
-            "missing: tgi: not in this run",
-        ),
-        (
-            run(
-                "new",
-                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
-                cells("vllm", 100, load=load(8)),
-            ),
-            ("tgi", 8, None),
-            "missing: tgi c8: not measured",
-        ),
-        (
-            run(
-                "new",
-                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
-                cells("vllm", 100, load=load(8)),
-                [
-                    changed(one, **({"validity": FAILED} if one.repeat < 3 else {}))
-                    for one in cells("tgi", 100, load=load(8))
-                ],
-            ),
+            [*OTHERS, at_eight(3, validity=FAILED)],
             ("tgi", 8, None),
             "missing: tgi c8: INVALID failed-requests 3 of 5",
         ),
         (
-            run(
-                "new",
-                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
-                cells("vllm", 100, load=load(8)),
-                [
-                    changed(one, output_tokens_per_s=None, null_reasons={"output_tokens_per_s": "no counts"})
-                    for one in cells("tgi", 100, load=load(8))
-                ],
-            ),
-            ("tgi", 8, "output_tokens_per_s"),
+            [*OTHERS, at_eight(5, output_tokens_per_s=None, null_reasons={RATE: "no counts"})],
+            ("tgi", 8, RATE),
             "missing: tgi c8 output: null in 5 of 5 runs: no counts",
         ),
     ],
 )
-def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(new, lacks, line):
+def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(measured, lacks, line):
     """Audit 14: nothing is slower, exit 0."""
+    new = run("new", *measured)
     document = compare_runs([WIDE, new])
     assert gone(document) == [lacks]
     assert line in baseline.terminal(document, 200, color=False).splitlines()
@@ -682,29 +667,6 @@ def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(new, lacks, 
         assert not not_allowed(allowed)
         assert f"{line} (allowed)" in baseline.terminal(allowed, 200, color=False).splitlines()
     assert not_allowed(compare_runs([WIDE, new], allow_missing=["vllm"]))
-
-
-def test_what_both_lack_is_not_missing():
-    def broken(name):
-        bad = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
-        return run(name, cells("vllm", 100), bad)
-
-    assert compare_runs([broken("base"), broken("new")]).missing == ()
-    # What was INVALID at one load takes nothing from the next one.
-    late = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
-    before = run("base", late, cells("vllm", 100, load=load(16)))
-    assert gone(compare_runs([before, run("new", late)])) == [("vllm", 16, None)]
-    assert compare_runs([WIDE, WIDE]).missing == ()
-
-
-def test_each_load_point_that_was_not_measured_is_missing():
-    before = run("base", *(cells("vllm", 100, load=load(value)) for value in (4, 8, 16)))
-    after = run("new", cells("vllm", 100, load=load(4)))
-    assert gone(compare_runs([before, after])) == [("vllm", 8, None), ("vllm", 16, None)]
-
-
-def test_more_than_the_baseline_had_is_not_missing():
-    assert compare_runs([run("old", cells("vllm", 100)), WIDE]).missing == ()
 
 
 def test_an_engine_that_did_not_start_every_time_is_named():

@@ -49,7 +49,7 @@ def test_a_load_point_and_runs_of_one_that_are_not_there_are_missing():
         ("c16", None, "not measured"),
     ]
     assert lacks(runs(), runs(3)) == [("c4", None, "3 runs, the baseline has 4")]
-    assert lacks(runs(3), runs()) == []
+    assert lacks(runs(3), [*runs(), *runs(value=8)]) == []
 
 
 def test_loads_that_a_capacity_search_tried_are_not_missing():

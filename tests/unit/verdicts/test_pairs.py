@@ -170,19 +170,6 @@ def test_a_sure_difference_below_the_floor_is_no_finding():
     assert one.why.endswith("within 5%")
 
 
-def test_a_wide_interval_is_not_the_same():
-    one = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
-    assert one.ratio.low < 1 < one.ratio.high
-    assert one.verdict == "not enough runs"
-    assert "neither beyond 2% nor within 5%; about" in one.why
-
-
-def test_two_runs_are_not_enough_however_far_apart():
-    one = judged(cells("a", 900, repeats=2), cells("b", 100, repeats=2))
-    assert (one.verdict, one.ratio, one.p_holm) == ("not enough runs", None, None)
-    assert one.why == "2 and 2 runs, 3 are needed"
-
-
 def test_invalid_cells_never_enter():
     a, b = cells("a", 110), cells("b", 100)
     bad = verdict("INVALID", "client-busy", "99%", "90%", "")
@@ -296,11 +283,6 @@ def test_a_null_percentile_says_why():
     )
     one = judged(a, b, rules)
     assert (one.verdict, one.why) == ("not enough runs", f"0 and 0 runs, 3 are needed; {reason}")
-
-
-def test_a_zero_has_no_ratio():
-    one = judged(cells("a", 0.0), cells("b", 100))
-    assert (one.verdict, one.why) == ("not enough runs", "a value is not above 0: there is no ratio")
 
 
 ODD = np.array([1.5, -1.2, 0.9, -1.6, 0.4])
@@ -712,11 +694,14 @@ def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_pa
 
 def test_what_a_pair_lacks_is_told_apart_from_its_figures():
     zero = judged(cells("a", 0.0), cells("b", 100))
-    assert (zero.lacks, zero.runs_needed) == (zero.why, None)
+    assert (zero.verdict, zero.why, zero.runs_needed) == ("not enough runs", zero.lacks, None)
     assert zero.lacks == "a value is not above 0: there is no ratio"
-    few = judged(cells("a", 90, repeats=2), cells("b", 100, repeats=2))
-    assert (few.lacks, few.runs_needed) == ("2 and 2 runs, 3 are needed", 3)
+    few = judged(cells("a", 900, repeats=2), cells("b", 100, repeats=2))  # however far apart
+    assert (few.verdict, few.ratio, few.p_holm) == ("not enough runs", None, None)
+    assert (few.why, few.lacks, few.runs_needed) == (few.lacks, "2 and 2 runs, 3 are needed", 3)
     wide = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
+    assert wide.verdict == "not enough runs"
+    assert wide.ratio.low < 1 < wide.ratio.high
     assert wide.why.endswith(f"over 5 pairs of runs: {wide.lacks}")
     assert wide.lacks == f"neither beyond 2% nor within 5%; about {wide.runs_needed} runs would decide"
     assert judged(cells("a", 110), cells("b", 100)).lacks == ""
