@@ -29,6 +29,7 @@ from harness.model import (
     Summary,
     labels,
 )
+from harness.model.grouping import grouped
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
 from harness.verdicts.capacity import surely_carried
@@ -113,9 +114,7 @@ def compare_runs(
     )
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
-    verdicts: dict[_Compared, list[PairVerdict]] = {}
-    for verdict in decide(pairings):
-        verdicts.setdefault((verdict.a, verdict.b, verdict.load), []).append(verdict)
+    verdicts = grouped(((verdict.a, verdict.b, verdict.load), verdict) for verdict in decide(pairings))
     compared = tuple(pair.compared(verdicts) for pair in pairs)
     gone = tuple(dict.fromkeys(_missing(pairs, allow_missing)))  # a run lacks a load once, of all its pairs
     answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))

@@ -5,6 +5,7 @@ from itertools import combinations
 
 from harness.conditions import unequal
 from harness.model import Capacity, CapacityPair, CapacityVerdict, CellResult
+from harness.model.grouping import grouped
 from harness.model.metric_table import root_of
 from harness.model.numbers import counted, quotient, short
 from harness.validity.engine_changed import other_builds
@@ -24,11 +25,10 @@ def capacity_pairs(found: Sequence[Capacity], cells: Sequence[CellResult]) -> tu
     """The `capacity_pairs` list of summary.json; none of more backends than are compared."""
     if len(found) > MOST_TOGETHER:
         return ()
-    by_label = {
-        capacity.label: [cell for cell in cells if cell.label == capacity.label] for capacity in found
-    }
+    by_label = grouped((cell.label, cell) for cell in cells)
     return tuple(
-        capacity_pair(a, b, obstacle(by_label[a.label], by_label[b.label])) for a, b in combinations(found, 2)
+        capacity_pair(a, b, obstacle(by_label.get(a.label, ()), by_label.get(b.label, ())))
+        for a, b in combinations(found, 2)
     )
 
 

@@ -14,6 +14,7 @@ from harness.model import (
     Ranking,
     VerdictRules,
 )
+from harness.model.grouping import grouped
 from harness.verdicts.ranking import caveats_of, rank, weights_of, with_caveats
 from harness.verdicts.ratio import estimate
 from harness.verdicts.rules import Rules
@@ -55,10 +56,8 @@ def compare(
             _about(findings, load, metric), _middles(estimates, load, metric), load, metric, rules, weights
         )
     ]
-    highest: dict[str, list[str]] = {}  # the load that tells engines apart
-    for ranking in rankings:
-        if ranking.load == points[-1]:
-            highest.setdefault(ranking.metric, []).append(ranking.line)
+    # Of the highest load, which tells engines apart.
+    highest = grouped((ranking.metric, ranking.line) for ranking in rankings if ranking.load == points[-1])
     return Compared(
         tuple(findings),
         tuple(_noise(findings)),

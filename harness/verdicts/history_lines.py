@@ -22,6 +22,7 @@ from harness.model import (
     UnsetType,
     known,
 )
+from harness.model.grouping import grouped
 from harness.model.json_path import number_at
 from harness.verdicts.capacity import surely_carried, why_unknown
 from harness.verdicts.gate import TAIL, failed_of
@@ -168,10 +169,8 @@ def _of_search(manifest: Manifest, summary: Summary, found: Capacity) -> History
 
 def carried(cells: Sequence[CellResult], found: Capacity) -> tuple[HistoryLoad, ...]:
     """Counts of requests at each load that was tried and is surely carried. `cells`: of this backend."""
-    by_load: dict[float, list[CellResult]] = {}
-    for cell in cells:
-        if cell.load.value <= surely_carried(found):
-            by_load.setdefault(cell.load.value, []).append(cell)
+    most = surely_carried(found)
+    by_load = grouped((cell.load.value, cell) for cell in cells if cell.load.value <= most)
     counts = ((value, failed_of(here)) for value, here in sorted(by_load.items()))
     return tuple(HistoryLoad(value=value, failed=failed, ended=ended) for value, (failed, ended) in counts)
 

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from harness.model import CellResult, Knee, known, labels
+from harness.model import CellResult, Knee, known
+from harness.model.grouping import grouped
 from harness.model.numbers import counted, percent_of_all, short
 
 HALF = 0.5
@@ -20,8 +21,8 @@ Point = tuple[float, float]  # working set over KV cache, hit rate
 
 def knees(cells: Sequence[CellResult]) -> tuple[Knee, ...]:
     """The knee of each backend that was measured over working sets. INVALID cells are left out."""
-    sets = [cell for cell in cells if cell.load.kind == "working-set"]
-    return tuple(_of(label, [cell for cell in sets if cell.label == label]) for label in labels(sets))
+    sets = grouped((cell.label, cell) for cell in cells if cell.load.kind == "working-set")
+    return tuple(_of(label, mine) for label, mine in sets.items())
 
 
 def filled(cell: CellResult) -> float | None:

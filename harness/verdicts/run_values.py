@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.distribution import made_infinite
 from harness.model import CellResult, LoadPoint, known, labels
+from harness.model.grouping import grouped
 from harness.model.json_path import number_at
 from harness.validity import blame
 from harness.verdicts.evidence import ALL, RATES, UNDER_LOAD, doubts, kind_of
@@ -157,15 +158,11 @@ def loads(cells: Iterable[CellResult]) -> list[LoadPoint]:
 
 
 def series(cells: Sequence[CellResult], load: LoadPoint, samples: Mapping[str, Samples]) -> list[Series]:
-    here = [cell for cell in cells if cell.point == load]
+    here = grouped(((cell.label, cell.invalid), cell) for cell in cells if cell.point == load)
     return [
-        _series(label, [cell for cell in here if cell.label == label], samples) for label in labels(cells)
+        Series(label, tuple(here.get((label, False), ())), tuple(here.get((label, True), ())), samples)
+        for label in labels(cells)
     ]
-
-
-def _series(label: str, cells: Sequence[CellResult], samples: Mapping[str, Samples]) -> Series:
-    usable = tuple(cell for cell in cells if not cell.invalid)
-    return Series(label, usable, tuple(cell for cell in cells if cell.invalid), samples)
 
 
 def _start_s(cell: CellResult) -> float | None:
@@ -179,10 +176,7 @@ def _start_s(cell: CellResult) -> float | None:
 
 def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[T]]:
     """Groups values by start; without starts, each value is a group."""
-    groups: dict[int | Work, list[T]] = {}
-    for work, value in values.items():
-        groups.setdefault(starts.get(work, work), []).append(value)
-    return list(groups.values())
+    return list(grouped((starts.get(work, work), value) for work, value in values.items()).values())
 
 
 def aligned(

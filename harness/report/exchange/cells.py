@@ -17,8 +17,8 @@ from harness.model.json_path import number_at
 
 def latency(cell: CellResult, metric: str) -> dict[str, float]:
     """Known values by statistic."""
-    found = {name: number_at(cell, f"{metric}.{name}") for name in STATISTICS}
-    return {name: value for name, value in found.items() if value is not None}
+    known = _known(cell, (f"{metric}.{name}" for name in STATISTICS))
+    return {path.rpartition(".")[2]: value for path, value in known.items()}
 
 
 def rates(cell: CellResult) -> dict[str, float]:
@@ -43,9 +43,8 @@ def knows(cell: CellResult, fact: Fact) -> bool:
 
 def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
     """`placed`: paths for which the format itself has a place. `measured_with`: the version of bench."""
-    known = rates(cell) | _known(cell, REPORT_MORE)
-    for metric in REPORT_LATENCIES:
-        known |= {f"{metric}.{name}": value for name, value in latency(cell, metric).items()}
+    latencies = (f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS)
+    known = _known(cell, (*REPORT_RATES, *REPORT_MORE, *latencies))
     return Exchanged(
         version=__version__,
         run=summary.run,

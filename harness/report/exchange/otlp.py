@@ -4,9 +4,11 @@ https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
+
+from harness.model.grouping import grouped
 
 # By API, the operation as the conventions call it; an API that they do not know keeps its own name.
 _OPERATIONS = {"completions": "text_completion", "responses": "chat", "messages": "chat"}
@@ -47,13 +49,11 @@ def messages(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Iterator[di
     named = tuple(names)
     spans = (dict(zip(named, row, strict=True)) for row in rows)
     while batch := list(islice(spans, _BATCH)):
-        by_cell: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for row in batch:
-            by_cell.setdefault((row["run"], row["cell"]), []).append(row)
+        by_cell = grouped(((row["run"], row["cell"]), row) for row in batch)
         yield {"resourceSpans": [_cell(of_cell) for of_cell in by_cell.values()]}
 
 
-def _cell(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     about = {"service.name": rows[0]["label"]} | _present(rows[0], _OF_CELL)
     scope = {"scope": {"name": "bench"}, "spans": [_span(row) for row in rows]}
     return {"resource": {"attributes": _attributes(about)}, "scopeSpans": [scope]}

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import PERCENTILES, STATISTICS, VERDICTS, WITHOUT_TEXT, CellResult, Metric, family
+from harness.model import PERCENTILES, STATISTICS, VERDICTS, WITHOUT_TEXT, CellResult, family
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
 from harness.model.metric import OF_AUDIO
@@ -15,7 +15,6 @@ from harness.report.html.tags import Html, details, hint, items, join, section, 
 from harness.report.view import Group, cell_name, groups, labels, point_words
 from harness.report.wording import NOT_KNOWN, capital, listing, plain
 
-EVERY = {name: name for name in STATISTICS}
 BOUNDS = {f"{name}_upper": f"{name} at most" for name in PERCENTILES}
 BOUNDED = "upper bounds of 95% confidence"
 RATES = {metric.name: measure(metric.name).title for metric in family("rate")} | {"window_s": "window, s"}
@@ -117,11 +116,16 @@ def statistics(source: Source) -> Html:
 
 def _group(source: Source, group: Group) -> Html:
     cells = [cell for row in group.rows for cell in row.cells]
-    latencies = [_latency(source, metric, "", cells, EVERY) for metric in family("latency")]
+    titles = {metric.name: measure(metric.name).title for metric in family("latency")}
+    latencies = [
+        _values(source, title, cells, {f"{name}.{key}": key for key in STATISTICS})
+        for name, title in titles.items()
+    ]
     bounds = [
-        _latency(source, metric, f", {BOUNDED}", cells, BOUNDS)
-        for metric in family("latency")
-        if any(number_at(cell, f"{metric.name}.{bound}") is not None for cell in cells for bound in BOUNDS)
+        _values(source, f"{title}, {BOUNDED}", cells, paths)
+        for name, title in titles.items()
+        if (paths := {f"{name}.{key}": head for key, head in BOUNDS.items()})
+        and any(number_at(cell, path) is not None for cell in cells for path in paths)
     ]
     rates = _values(source, "Rates", cells, RATES)
     parts = [_by(source, cells, field, what) for field, what in PARTS.items()]
@@ -138,14 +142,6 @@ def _medians(source: Source, group: Group) -> Iterator[Html]:
             rows.append((row.label, [name, *values]))
     yield backend_table(source, f"Latencies{of_repeats(source)}", ["backend", *STATISTICS], rows, "numbers")
     yield medians(source, "Rates", RATES, [(group, row) for row in group.rows])
-
-
-def _latency(
-    source: Source, metric: Metric, words: str, cells: Sequence[CellResult], statistics: Mapping[str, str]
-) -> Html:
-    """`statistics`: key → heading."""
-    paths = {f"{metric.name}.{key}": head for key, head in statistics.items()}
-    return _values(source, f"{measure(metric.name).title}{words}", cells, paths)
 
 
 def _by(source: Source, cells: Sequence[CellResult], field: str, what: str) -> Html | None:

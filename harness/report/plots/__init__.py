@@ -26,19 +26,10 @@ def draw(
 ) -> Iterator[Drawing]:
     """The charts that are meant for papers, and a timeline per backend.
 
-    `samples` by cell name; `recorded` returns what is stored of one of those cells.
+    The timelines share one time axis, so that what takes longer is longer. `samples` by cell name; `recorded`
+    returns what is stored of one of those cells.
     """
     yield from (draw_chart(chart, caption) for chart in charts if chart.paper)
-    yield from _timelines(summary, samples, recorded, caption)
-
-
-def _timelines(
-    summary: Summary,
-    samples: Mapping[str, Samples],
-    recorded: Callable[[str], tuple[Records, Telemetry]],
-    caption: Caption,
-) -> Iterator[Drawing]:
-    """Share one time axis, so that what takes longer is longer."""
     measured = [cell for cell in summary.cells if cell.cell in samples]
     stored = [(cell, *recorded(cell.cell)) for cell in timeline.chosen(measured)]
     until_s = max((timeline.ended_s(records) for _cell, records, _telemetry in stored), default=0.0)

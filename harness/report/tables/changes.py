@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import ComparedFigure, ComparedPair, Interval, LoadPoint
+from harness.model.grouping import grouped
 from harness.model.measures import measure
 from harness.model.numbers import number, signed
 from harness.report.findings.against import pair_words
@@ -19,10 +20,7 @@ def change_table(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> Table
 
 
 def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
-    figures: dict[LoadPoint, list[ComparedFigure]] = {}
-    for figure in pair.findings:
-        figures.setdefault(figure.load, []).append(figure)
-    return list(figures.items())
+    return list(grouped((figure.load, figure) for figure in pair.findings).items())
 
 
 def finding_row(figure: ComparedFigure) -> tuple[str, ...]:

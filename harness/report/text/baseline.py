@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.model import ComparedFigure, ComparedRun, Difference, GateRow, RunComparison
+from harness.model.grouping import grouped
 from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted
@@ -78,11 +79,8 @@ def gate_lines(rows: Sequence[GateRow], *, failed: bool, worse: bool = True) -> 
 
 def _reasons(findings: Sequence[ComparedFigure], refused: str | None) -> Iterator[str]:
     """Each reason once why nothing was decided, but for the one that the pair was refused for."""
-    metrics: dict[str, list[str]] = {}
-    for finding in findings:
-        why = finding.lacks or finding.why
-        if finding.undecided and why != refused:
-            metrics.setdefault(why, []).append(measure(finding.metric).name)
+    open_ = ((finding.lacks or finding.why, finding.metric) for finding in findings if finding.undecided)
+    metrics = grouped((why, measure(metric).name) for why, metric in open_ if why != refused)
     for why, names in metrics.items():
         yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.metrics.peers import Tool
 from harness.model import Summary
+from harness.model.grouping import grouped
 from harness.model.lines import wrap
 from harness.report.findings.notes import banner
 from harness.report.tables.peer_figures import Pair, Views, pairs
@@ -77,12 +78,10 @@ def _unlike(tool: Tool, shown: Sequence[Pair]) -> Iterator[str]:
             f"pooled here, {listing(list(pooled))}: over the requests of all repeats, since one is too short "
             f"for it; of {tool.name} the median of the repeats."
         )
-    withheld: dict[str, dict[str, None]] = {}
-    for pair in shown:
-        if pair.here is None and pair.there is not None:
-            withheld.setdefault(pair.why_unknown, {})[pair.title] = None
-    for why, titles in withheld.items():
-        yield f"{NOT_KNOWN} here, {listing(list(titles))}: {why}; {tool.name} prints it all the same."
+    theirs = (pair for pair in shown if pair.here is None and pair.there is not None)
+    for why, titles in grouped((pair.why_unknown, pair.title) for pair in theirs).items():
+        names = listing([*dict.fromkeys(titles)])
+        yield f"{NOT_KNOWN} here, {names}: {why}; {tool.name} prints it all the same."
 
 
 def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
