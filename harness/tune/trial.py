@@ -1,13 +1,14 @@
 """One trial: a run of one backend, one load point, one repeat, in a run folder of its own."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import BenchError, SetupError, StorageError
 from harness.load.job import Progress
+from harness.metrics.distribution import samples_needed
 from harness.model import CellResult, ClassStats, LoadPoint
+from harness.model.figures import share_of
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
 from harness.model.numbers import counted
@@ -36,11 +37,16 @@ class Trial:
     run: str
     seconds: float
 
-    @property
-    def too_short(self) -> bool:
-        """Whether all of the requests may give the figure that it lacks."""
-        few = re.fullmatch(r"(\d+) samples?; p\d+ needs (\d+)", self.why)
-        return self.share < 1 and few is not None and int(few[1]) / self.share >= int(few[2])
+
+def least_requests(metric: str) -> int:
+    """The fewest requests with which the metric can have a figure.
+
+    A percentile needs so many samples, and a request is one of them at most. Gaps between tokens are more.
+    """
+    family, _, statistic = metric.rpartition(".")
+    if "." in family or family == "itl_ms" or not statistic.startswith("p"):
+        return 1
+    return samples_needed(100 * share_of(statistic))
 
 
 def lack(cell: CellResult, metric: str) -> str:
@@ -96,8 +102,13 @@ class Trials:
     engine_version: str = ""  # as the last measured engine reported it
 
     def shares(self) -> tuple[float, ...]:
-        """The shares of different length: where few requests make two of them alike, the larger stands."""
-        return tuple({str(self._size(share)): share for share in SHARES}.values())
+        """The shares of different length that suffice for the metric.
+
+        Where few requests make two of them alike, the larger stands.
+        """
+        least = least_requests(self.metric)
+        long = (share for share in SHARES if self._requests(share) >= least)
+        return tuple({str(self._size(share)): share for share in long}.values())
 
     def measure(self, values: Values, share: float) -> float | None:
         """The metric; None where the engine did not start, failed or the cell is INVALID.

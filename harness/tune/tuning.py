@@ -33,7 +33,7 @@ from harness.store import RunFolder
 from harness.store.atomic import write_bytes
 from harness.store.confined import storage_error
 from harness.tune.search import LEAST_GAIN, Search
-from harness.tune.trial import Trial, Trials
+from harness.tune.trial import Trial, Trials, least_requests
 
 FEWEST_REPEATS = 3  # below it there is no verdict
 
@@ -135,6 +135,12 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
     scenario = first.scenario
     point = _point(scenario.load, settings.load)
     metric = settings.metric or scenario.verdict.primary
+    if scenario.load.requests < (least := least_requests(metric)):
+        raise SpecError(
+            f"{measure(metric).name} needs {least} requests, and the scenario has {scenario.load.requests}",
+            where="load.requests",
+            hint=f"--set load.requests={least}, or another --metric",
+        )
     value = int(point.value) if point.kind == "concurrency" else point.value
     overrides = {KEYS[point.kind]: [value], "verdict.primary": metric, "verdict.metrics": [metric]}
     changed = replace(settings.options, overrides={**settings.options.overrides, **overrides}, repeats=1)
@@ -239,9 +245,7 @@ class _Session:
             last = trials.done[-1] if trials.done else None
             reason = last.why if last else "the budget ended before the first trial"
             lack = f"the default has no {measure(metric).name}: {reason}"
-            short = last is not None and last.too_short and self._spent()
-            hint = "a longer trial may have it: raise --budget" if short else ""
-            raise SetupError(lack, where=f"backend {self._ref.label}", hint=hint)
+            raise SetupError(lack, where=f"backend {self._ref.label}")
         values, unfinished = trials.changed(best), trials.changed(search.unfinished or {})
         if not values:
             why = why_default(trials.done, spent=self._spent(), unfinished=unfinished)

@@ -113,6 +113,7 @@ ALLOWED = {
         "engines",
         "errors",
         "load",
+        "metrics",
         "model",
         "plan",
         "run",

@@ -8,7 +8,7 @@ from harness.model import LoadPoint
 from harness.run.setup.options import RunOptions
 from harness.spec.scenario import Segment
 from harness.tune import trial
-from harness.tune.trial import Trial, Trials, lack
+from harness.tune.trial import Trials, lack
 from tests.factories.summaries import cell
 
 
@@ -22,7 +22,7 @@ def trials(tmp_path, monkeypatch):
     monkeypatch.setattr(Trials, "_run", lambda *_: (20.0, ""))
     load = SimpleNamespace(requests=12, duration_s=None, profile=())
     options = RunOptions("fixed-length", "x")
-    made = Trials(options, SimpleNamespace(load=load), LoadPoint("concurrency", 2), "ttft_ms.p50", {"a": 1},
+    made = Trials(options, SimpleNamespace(load=load), LoadPoint("concurrency", 2), "ttft_ms.mean", {"a": 1},
                   tmp_path, SimpleNamespace(note=notes.append), lambda: 0.0)  # fmt: skip
     made.notes, made.asked = notes, asked
     return made
@@ -47,6 +47,23 @@ def test_the_share_of_a_trial_is_that_of_the_requests_it_sent(trials):
 def test_two_shares_of_the_same_requests_are_not_measured_twice(trials, requests, shares):
     trials.scenario.load.requests = requests
     assert trials.shares() == shares
+
+
+def test_a_share_too_short_for_its_percentile_is_not_measured(trials):
+    """Of 80 requests a quarter and a half are 20 and 40: each began an engine, and p95 needs 59 samples."""
+    trials.scenario.load.requests = 80
+    found = {}
+    for metric in ("ttft_ms.p95", "session_ms.p90", "e2e_ms.p50", "itl_ms.p99", "output_tokens_per_s"):
+        trials.metric = metric
+        found[metric] = trials.shares()
+    every = (0.25, 0.5, 1.0)
+    assert found == {
+        "ttft_ms.p95": (1.0,),
+        "session_ms.p90": (0.5, 1.0),
+        "e2e_ms.p50": every,
+        "itl_ms.p99": every,
+        "output_tokens_per_s": every,
+    }
 
 
 def test_shares_of_the_same_requests_and_another_time_are_two(trials):
@@ -75,21 +92,17 @@ CLASS = {
 
 
 @pytest.mark.parametrize(
-    ("metric", "why", "too_short"),
+    ("metric", "why"),
     [
-        ("ttft_ms.p50", "1 sample; p50 needs 5", True),
-        ("e2e_ms.p50", "2 samples; p50 needs 5", True),
-        ("tpot_ms.p50", "2 of 8 requests never got there", False),
-        ("by_kind.1k.ttft_ms.p50", "1 sample of this class", False),
-        ("by_kind.4k.ttft_ms.p50", "no figure", False),
+        ("ttft_ms.p50", "1 sample; p50 needs 5"),
+        ("tpot_ms.p50", "2 of 8 requests never got there"),
+        ("by_kind.1k.ttft_ms.p50", "1 sample of this class"),
+        ("by_kind.4k.ttft_ms.p50", "no figure"),
     ],
 )
-def test_more_requests_may_give_what_so_few_did_not(metric, why, too_short):
+def test_a_trial_says_why_it_has_no_figure(metric, why):
     reasons = {
         "ttft_ms.p50": "1 sample; p50 needs 5",
-        "e2e_ms.p50": "2 samples; p50 needs 5",
         "tpot_ms.p50": "2 of 8 requests never got there",
     }
     assert lack(cell(by_kind={"1k": CLASS}, null_reasons=reasons), metric) == why
-    for share, more in ((0.2, too_short), (0.25, too_short and not why.startswith("1 ")), (1.0, False)):
-        assert Trial({}, share, None, why, "", 1.0).too_short is more, share

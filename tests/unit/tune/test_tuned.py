@@ -330,6 +330,15 @@ def test_what_is_held_and_so_cannot_be_searched_is_named():
         tuning._tunable(of)
 
 
+def test_too_few_requests_for_the_percentile_are_refused_before_the_first_start(tmp_path):
+    options = RunOptions("fixed-length", "llamacpp", launch="simulate", out=tmp_path)
+    with pytest.raises(SpecError, match="TTFT p99 needs 299 requests, and the scenario has 32") as refused:
+        tuning._prepared(tuning.Settings(options, 60, metric="ttft_ms.p99"))
+    assert refused.value.hint == "--set load.requests=299, or another --metric"
+    enough = dataclasses.replace(options, overrides={"load.requests": 299})
+    assert tuning._prepared(tuning.Settings(enough, 60, metric="ttft_ms.p99"))[2] == "ttft_ms.p99"
+
+
 @pytest.mark.parametrize(
     ("backend", "what", "works"),
     [
