@@ -11,7 +11,7 @@ import pytest
 
 from harness.engines.speak.access import api_key
 from harness.engines.start.containers.files import compose_files
-from harness.host import helper_process, paths, scratch
+from harness.host import helper_process, paths
 from harness.spec.backend_refs import load_backend
 from harness.store import RunFolder
 from tests.sources import naming, text_of, tree
@@ -109,29 +109,6 @@ def test_the_cache_is_made_in_one_place_alone():
         r"(cache_dir|config_dir)\(\).*\.mkdir|\b(logs|log\.parent|state\.parent|token\.parent)\.mkdir"
     )
     assert [path.name for path in SOURCES if own.search(text_of(path))] == []
-
-
-def test_scratch_folders_are_the_users_alone_and_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with scratch.folder("x") as path:
-        assert mode(path) == 0o700
-        (path / "a").mkdir()
-        scratch.clear()
-        assert path.exists(), "it is in use"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_scratch_of_the_dead_is_cleared_and_nothing_else(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    (tmp_path / "bench-scratch-load-dead" / "0").mkdir(parents=True)
-    (tmp_path / "elsewhere" / "kept").mkdir(parents=True)
-    (tmp_path / "bench-scratch-link").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "bench-scratch-file").write_text("")
-    scratch.clear()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("bench-scratch-file", "bench-scratch-link", "elsewhere")
-    ]
-    assert (tmp_path / "elsewhere" / "kept").exists()
 
 
 def test_a_child_gets_no_credential_whatever_its_name(monkeypatch):

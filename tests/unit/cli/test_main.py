@@ -98,11 +98,6 @@ def test_a_mistake_names_what_was_meant(capsys, words, says, hint):
     assert said.out == ""
 
 
-def test_without_a_command_the_next_step_is_shown(capsys):
-    assert main([]) == ExitCode.USAGE
-    assert "Where to start" in capsys.readouterr().out
-
-
 def test_where_documents_are_asked_for_an_error_is_one_too(capsys):
     assert main(["list", "scenarios", "--json", "--nope"]) == ExitCode.USAGE
     said = capsys.readouterr()
@@ -136,3 +131,11 @@ def test_a_bug_is_no_error_of_the_user(monkeypatch):
     monkeypatch.setattr(entry, "_run_command", bug)
     with pytest.raises(ZeroDivisionError):
         main(["list"])
+
+
+def test_bench_alone_says_where_to_start(capsys):
+    assert main([]) == ExitCode.USAGE
+    said = capsys.readouterr().out
+    for start in ("bench http://", "bench run ", "bench list scenarios"):
+        assert start in said
+    assert len(said.splitlines()) < 12

@@ -317,12 +317,18 @@ def test_malformed(wire: bytes) -> None:
     assert settled.error
 
 
-@pytest.mark.parametrize("reason", ["abort", "error", "ERROR"])
+@pytest.mark.parametrize("reason", ["abort", "error", "ERROR", "cancelled", "content_filter", "timeout"])
 def test_a_finish_reason_that_means_failure_is_aborted(reason: str) -> None:
     finish = FINISH.replace(b"stop", reason.encode())
     settled = play([_HEAD + chunked([_EVENTS[1], event(finish), event(DONE)])])
     assert (settled.outcome, settled.finish_reason) == (Outcome.ABORTED, reason)
     assert f'"{reason}"' in settled.error
+
+
+@pytest.mark.parametrize("reason", ["end_turn", "paused"])
+def test_any_other_finish_reason_makes_an_answer_whole(reason: str) -> None:
+    finish = FINISH.replace(b"stop", reason.encode())
+    assert play([_HEAD + chunked([_EVENTS[1], event(finish), event(DONE)])]).outcome is Outcome.OK
 
 
 def test_a_framed_stream_without_any_sign_of_its_end_is_unfinished() -> None:

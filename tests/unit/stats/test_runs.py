@@ -142,3 +142,9 @@ def test_beyond_one_end_is_as_sure_as_the_less_sure_way():
 @pytest.mark.parametrize("estimate", [-0.1, 0.1])
 def test_a_way_without_a_difference_leaves_none(estimate):
     assert Either((Shift(estimate, 0.001, 4), Shift(0.0, 0.001, 4))).p_beyond(0.0, 0.0) == 1
+
+
+def test_a_shift_of_fewer_values_has_a_larger_error_and_less_freedom():
+    found = Shift(0.05, 0.01, 5).of_fewer(0.5)
+    assert (found.estimate, found.error, found.freedom) == (0.05, pytest.approx(0.01 * 2**0.5), 2)
+    assert Shift(0.05, 0.01, 5).of_fewer(0.1).freedom == 1

@@ -54,10 +54,27 @@ def test_it_fades_over_as_many_steps_as_its_bound_takes_to_fall_to_a_third():
     assert correlation_steps(SWINGING) == 0
 
 
+def test_a_course_hangs_together_for_as_many_steps_as_it_is_made_of():
+    drawn = np.random.default_rng(0).normal(0, 1, 400)
+    assert correlation_steps(drawn.tolist()) < 0.5
+    course = np.convolve(drawn, 0.8 ** np.arange(60))[:400]
+    assert correlation_steps(course.tolist()) == pytest.approx(-1 / np.log(0.8), rel=0.4)
+
+
 def test_values_that_hang_together_count_for_fewer():
     assert independent_share(RISING) == pytest.approx(1 / 7)  # 0.25 / 1.75
     assert independent_share(SWINGING) == 1
     assert independent_share([float(value) for value in range(400)]) == pytest.approx(0.01 / 1.99)
+
+
+def test_few_values_that_seem_independent_may_not_be():
+    """The correlation of n independent values is uncertain by 1/√n, so their share comes to 1 slowly."""
+    drawn = np.random.default_rng(0)
+
+    def share(count):
+        return np.mean([independent_share(drawn.normal(0, 1, count).tolist()) for _ in range(500)])
+
+    assert 0.6 < share(10) < 0.75 < share(40) < 0.9 < share(1000) < 1
 
 
 @pytest.mark.parametrize(("alike", "sums"), [(2, 1), (4, 21 + 2)])

@@ -12,7 +12,7 @@ from harness.records.finish import Finish, finish_of
 from harness.records.layout import REQUEST_DTYPE, UNKNOWN, Outcome, Phase, Records
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.validity import Evidence, blame, judge
-from tests.factories.answers import CHUNKED, chunked, delta, event, head, play
+from tests.factories.answers import CHUNKED, chunked, event, head, play
 from tests.factories.recorded import facts, load, records, summarise_cell
 
 
@@ -153,22 +153,6 @@ def test_streams_of_real_engines_are_not_doubted(engine):
 )
 def test_finish_reasons_are_a_closed_table(reason, finish):
     assert finish_of(reason) is finish
-
-
-@pytest.mark.parametrize(
-    ("reason", "outcome"),
-    [
-        ("end_turn", Outcome.OK),
-        ("paused", Outcome.OK),
-        ("cancelled", Outcome.ABORTED),
-        ("content_filter", Outcome.ABORTED),
-        ("timeout", Outcome.ABORTED),
-    ],
-)
-def test_an_answer_that_was_given_up_is_not_whole(reason, outcome):
-    end = b'{"choices":[{"index":0,"delta":{},"finish_reason":"%s"}]}' % reason.encode()
-    parts = [event(delta("a")), event(end), event(b"[DONE]")]
-    assert play([head(CHUNKED) + chunked(parts)]).outcome is outcome
 
 
 def test_a_reason_outside_the_table_is_reported():

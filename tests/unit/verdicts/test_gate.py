@@ -8,7 +8,6 @@ import pytest
 
 from harness.model import ComparedFigure, Imported, LoadPoint
 from harness.report.text import baseline
-from harness.stats.binomial import more_often
 from harness.verdicts.baseline import compare_runs
 from harness.verdicts.gate import Place, failed_of, stalls, tail_metric
 from harness.verdicts.pairs import Pairing
@@ -97,12 +96,6 @@ def test_the_chance_of_a_false_failure_is_shared_among_all_loads():
     assert kinds(side("old", 5, 1), side("new", 14, 1)) == [("failures", None)]
     assert kinds(side("old", 5, 9), side("new", 14, 9)) == []
     assert kinds(side("old", 5, 9), side("new", 24, 9)) == [("failures", None)]
-
-
-def test_the_exact_test_is_that_of_a_table_by_hand():
-    """3 of 4 against 1 of 4: (C(4,3) C(4,1) + C(4,4) C(4,0)) / C(8,4) = 17 / 70."""
-    assert more_often(3, 4, 1, 4) == pytest.approx(17 / 70)
-    assert more_often(0, 4, 0, 4) == pytest.approx(1)
 
 
 def test_a_slow_tail_behind_equal_medians_fails_the_gate():

@@ -6,8 +6,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.stats.runs import Shift
-from harness.stats.serial import correlation_steps, independent_share
 from harness.verdicts import Rules, compare
 from harness.verdicts.baseline import compare_runs
 from harness.verdicts.comparison import NO_SAMPLES, rows_of
@@ -263,33 +261,6 @@ def test_where_starts_are_few_they_take_more_blocks():
 
 def test_levels_need_two_starts():
     assert levels([[0.1, 0.2]], Costs(1, 1), 0.03, 0.05) is None
-
-
-def test_a_course_hangs_together_for_as_many_steps_as_it_is_made_of():
-    drawn = np.random.default_rng(0).normal(0, 1, 400)
-    assert correlation_steps(drawn.tolist()) < 0.5
-    course = np.convolve(drawn, 0.8 ** np.arange(60))[:400]
-    assert correlation_steps(course.tolist()) == pytest.approx(-1 / np.log(0.8), rel=0.4)
-    assert correlation_steps([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 0
-
-
-def test_few_values_that_seem_independent_may_not_be():
-    """The correlation of n independent values is uncertain by 1/√n, so their share comes to 1 slowly."""
-    drawn = np.random.default_rng(0)
-
-    def share(count):
-        return np.mean([independent_share(drawn.normal(0, 1, count).tolist()) for _ in range(500)])
-
-    assert 0.6 < share(10) < 0.75 < share(40) < 0.9 < share(1000) < 1
-
-
-def test_values_that_hang_together_count_for_fewer():
-    assert independent_share([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 1
-    course = independent_share([0.0, 0.1, 0.4, 0.8, 0.9, 1.0])
-    assert course < 0.3
-    found = Shift(0.05, 0.01, 5).of_fewer(0.5)
-    assert (found.estimate, found.error, found.freedom) == (0.05, pytest.approx(0.01 * 2**0.5), 2)
-    assert Shift(0.05, 0.01, 5).of_fewer(0.1).freedom == 1
 
 
 # Blocks of each start are 0.02 / √2 above and below its mean: their standard deviation is 0.02.

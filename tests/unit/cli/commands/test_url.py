@@ -317,14 +317,6 @@ def test_chat_completions_without_v1_is_not_asked_below_v1():
     assert "dialect.chat_path" in raised.value.hint
 
 
-def test_bench_alone_says_where_to_start(capsys):
-    assert main([]) == ExitCode.USAGE
-    said = capsys.readouterr().out
-    for start in ("bench http://", "bench run ", "bench list scenarios"):
-        assert start in said
-    assert len(said.splitlines()) < 12
-
-
 def test_replicas_are_one_server_of_the_comparison():
     assert url._given(["a:1+http://b:2/v1", "old=c:3"]) == [
         url.Given("http://a:1+http://b:2"),

@@ -50,3 +50,19 @@ def test_a_folder_here_is_a_model_unless_a_known_one_has_its_name(tmp_path, monk
         find_model("empty")
     with pytest.raises(SpecError, match="unknown model 'nowhere'"):
         find_model("nowhere")
+
+
+def test_a_gguf_of_the_hubs_cache_keeps_the_name_that_its_link_has(tmp_path):
+    repository = tmp_path / "models--org--Big-GGUF"
+    write_files(repository, {"blobs/aa11bb22": "GGUF"})
+    link = repository / "snapshots/abc/Big-00001-of-00002.gguf"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../blobs/aa11bb22")
+    name, model = local_model(str(link))
+    assert (name, model.tracks["gguf"].path) == (link.stem, str(link))
+
+
+def test_any_other_link_to_weights_is_followed(tmp_path):
+    write_files(tmp_path, {"Big-00001-of-00002.gguf": "GGUF"})
+    (tmp_path / "newest.gguf").symlink_to("Big-00001-of-00002.gguf")
+    assert local_model(str(tmp_path / "newest.gguf"))[0] == "Big-00001-of-00002"

@@ -3,10 +3,7 @@
 from types import SimpleNamespace
 
 from harness.report.html.limits import limits
-from harness.report.html.trust import wrong
 from tests.factories.summaries import cell, summary
-
-REQUESTS = {"planned": 1, "sent": 1, "ok": 1, "failed": 0, "outcomes": {"ok": 1}}
 
 
 def page(part, *cells, **changes):
@@ -34,8 +31,3 @@ def test_less_than_all_requests_is_never_a_hundred_per_cent():
 def test_a_share_below_that_of_its_limit_does_not_read_as_it():
     limit = {"metric": "e2e_ms", "share": "p95", "limit_ms": 500.0, "within": 0.9496, "met": False}
     assert ">94.96<" in page(limits, cell(slo={"limits": [limit], "attainment": 0.9496}))
-
-
-def test_one_request_is_no_plural():
-    assert "The one request was answered." in page(wrong, cell(requests=REQUESTS))
-    assert "All 32 requests were answered." in page(wrong, cell())

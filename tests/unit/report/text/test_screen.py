@@ -261,6 +261,7 @@ def test_a_doubt_of_an_invalid_cell_is_no_reason_that_it_is_invalid():
     found = "\n".join(lines(summary(cell(validity={"verdict": "INVALID", "reasons": reasons}))))
     assert "in doubt  llamacpp: 1 of 1 repeat INVALID: client-busy\n" in found
     assert "warning: SUSPECT llamacpp c4 r0: contended" in found
+    assert "warning: INVALID llamacpp c4 r0: client-busy" in found
 
 
 @pytest.mark.parametrize(("doubtful", "first"), [(12, "SUSPECT, contended"), (2, "pairs are undecided")])

@@ -203,13 +203,6 @@ def test_runs_that_were_left_out_are_why_nothing_was_tested(repeats, general):
     assert (f"undecided {why}" in found) != general
 
 
-def test_what_was_tested_and_not_decided_says_what_would_decide():
-    undecided = {**COMPARED, "verdict": "not enough runs", "lacks": "about 9 runs would decide"}
-    found = terminal(summary(cell(), cell(OFF), comparison=[undecided], verdict_rules=RULES), 100, False)
-    assert "4 users  first token  llamacpp 2× (1.6 to 2.5), undecided\n" in found
-    assert "         undecided    about 9 runs would decide\n" in found
-
-
 def test_of_three_backends_each_pair_has_a_sentence():
     pairs = [{**COMPARED, "b": other} for other in (OFF, "vllm")]
     made = summary(cell(), cell(OFF), cell("vllm"), comparison=pairs, verdict_rules=RULES)
@@ -368,18 +361,6 @@ def test_a_rule_that_one_cell_breaks_twice_names_the_cell_once() -> None:
     both = cell(validity={"verdict": "SUSPECT", "reasons": reasons})
     text = " ".join(terminal(summary(both), 100, False).split())
     assert "SUSPECT llamacpp c4 r0: structured-invalid, regex; limit 0 (others similar)" in text
-
-
-def test_a_doubt_of_an_invalid_cell_is_called_a_doubt():
-    reasons = [
-        {"code": "contended", "verdict": "SUSPECT", "measured": "50%", "limit": "10%", "hint": ""},
-        {"code": "client-busy", "verdict": "INVALID", "measured": "97%", "limit": "90%", "hint": ""},
-    ]
-    found = terminal(
-        summary(cell(validity={"verdict": "INVALID", "reasons": reasons})), width=100, color=False
-    )
-    assert "warning: SUSPECT llamacpp c4 r0: contended" in found
-    assert "warning: INVALID llamacpp c4 r0: client-busy" in found
 
 
 def test_what_is_unequal_stands_in_the_terminal():
