@@ -10,7 +10,7 @@ from harness.report.findings.series_words import TWO_LEVELS, conclusion, since_l
 from harness.report.text import trends
 from harness.report.text.first_lines import markdown_lines
 from harness.report.wording import markdown_escaped, markdown_row, plain
-from harness.verdicts.history import Series
+from harness.verdicts.history import Drift, Series
 
 MOST_OPEN = 6  # figures that became worse, each with a line of its own
 
@@ -48,6 +48,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield f"**{markdown_escaped(verdict(night))}**\n"
     for line in since_lines(night.judged, night.drifts):
         yield f"- {markdown_escaped(line)}"
+    yield from _next_lines(night.drifts)
     for line in _missing_lines(night):
         yield f"- {markdown_escaped(plain(line, 400))}"
     if night.drifts or night.missing:
@@ -78,6 +79,8 @@ def verdict(night: Night) -> str:
     if night.missing:
         rest += f" Missing, INVALID or failing more than in earlier nights: {len(night.missing)}."
     judged = night.judged
+    if not night.courses and all(step.state == "failed" for step in night.steps):
+        return f"Nothing was measured tonight.{rest}"
     unjudged = sum(len(course.entries) < TWO_LEVELS for course in judged)
     if 0 < unjudged < len(judged):
         rest += f" Not judged yet: {counted(unjudged, 'figure')} of fewer than {TWO_LEVELS} nights."
@@ -109,6 +112,17 @@ def _each_drift(night: Night) -> Iterator[str]:
         lines = _folded(f"Each of the {len(lines)} figures", *lines)
     if lines:
         yield from [*lines, ""]
+
+
+def _next_lines(drifts: Sequence[Drift]) -> Iterator[str]:
+    """How to look at the newest level that is worse, and how to accept it."""
+    if drifts:
+        last = max(drifts, key=lambda drift: drift.since.created_utc)
+        runs = f"{plain(last.best.run)} {plain(last.since.run)}"
+        yield (
+            f"- `bench compare {runs}` names all that differs between the two nights; "
+            f'`since = "{last.since.created_utc[:10]}"` in `[gate]` accepts the level.'
+        )
 
 
 def _missing_lines(night: Night) -> Iterator[str]:

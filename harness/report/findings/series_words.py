@@ -89,18 +89,21 @@ def _short_name(series: Series) -> str:
 
 
 def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str]:
+    """A line for each figure that is worse. One that became so with the figure above names no run again."""
     if not drifts:
         yield _no_drift(series)
     worse = [drift.series for drift in drifts]
+    above = ""
     for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
         low, high = drift.span
+        runs = f"{_run_words(drift.since)}; the best level ended with {_run_words(drift.best)}"
         yield plain(
-            f"{name}: {100 * drift.share:.1f}% worse than its best level, "
-            f"{_kind_words(drift)}, since {_run_words(drift.since)}; "
-            f"the best level ended with {_run_words(drift.best)}; "
+            f"{name}: {100 * drift.share:.1f}% worse than its best level, {_kind_words(drift)}, "
+            f"since {'the same run' if runs == above else runs}; "
             f"95% interval {100 * low:.1f} to {100 * high:.1f}%",
             600,
         )
+        above = runs
 
 
 def _kind_words(drift: Drift) -> str:

@@ -256,7 +256,15 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
     assert lines[4] == "**Worse for several nights: 8 figures, new tonight.**"
     changed = "Changed around then: engine version 0.26 to 0.27 (vllm, 2026-11-04)."
     assert lines[6] == f"- Worse since 2026-11-04: vllm (8 of 8 figures), by 49.8%. {changed}"
-    assert lines[8] == "<details><summary>Each of the 8 figures</summary>"
+    assert lines[7] == (
+        "- `bench compare run-02 run-03` names all that differs between the two nights; "
+        '`since = "2026-11-04"` in `[gate]` accepts the level.'
+    )
+    assert lines[9] == "<details><summary>Each of the 8 figures</summary>"
+    first, *others = lines[11 : lines.index("</details>") - 1]
+    assert ", since run-03 (of 2026-11-04, engine 0.27); the best level ended with run-02 " in first
+    assert len(others) == 7
+    assert all(", by one step, since the same run; 95% interval " in line for line in others)
     assert verdict(replace(made, new=0)) == "Worse for several nights: 8 figures, none new."
     (added,) = series([documents.changed(entries_of[-1], label="added")])
     with_added = replace(made, courses=(*courses, added))
@@ -285,9 +293,8 @@ def test_what_is_missing_is_said(tmp_path):
     left_out = night(tmp_path, ("left out", "3 min left, 9 min needed", 0))
     words = "No run was measured to its end, so this night has not passed. Runs missing: 1 of 1."
     assert verdict(left_out) == words
-    assert verdict(night(tmp_path, ("failed", "", 3))).endswith(
-        "4 runs in the history. Runs missing: 1 of 1."
-    )
+    failed = night(tmp_path, ("failed", "", 3))
+    assert verdict(failed) == "Nothing was measured tonight. Runs missing: 1 of 1."
     assert (
         "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 min left, 9 min needed |"
         in page(left_out)
