@@ -44,8 +44,9 @@ def cuda_version() -> int | None:
 
 def handle(nvml: ModuleType, gpu: str) -> Any:
     """The GPU with this index or UUID. Raises NVMLError, also for a UUID that is not written out."""
-    by_uuid = nvml.nvmlDeviceGetHandleByUUID
-    return nvml.nvmlDeviceGetHandleByIndex(int(gpu)) if gpu.isdigit() else by_uuid(gpu)
+    if gpu.isdigit():
+        return nvml.nvmlDeviceGetHandleByIndex(int(gpu))
+    return nvml.nvmlDeviceGetHandleByUUID(gpu)
 
 
 def is_gone(error: Exception) -> bool:

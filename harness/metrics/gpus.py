@@ -9,6 +9,7 @@ import numpy as np
 from harness.metrics import energy, series
 from harness.metrics.window import Window
 from harness.model import Gpu, GpuDevice, MigInstance, Range, SampledSource
+from harness.model.numbers import GIB
 from harness.records.series import Samples, Telemetry
 
 # nvmlClocksEventReasons of NVML. Clocks of an idle GPU, and clocks set on purpose, are not throttling.
@@ -22,6 +23,7 @@ THROTTLE_REASONS = {
 }
 _OWNED = ("engine_memory_bytes", "other_memory_bytes")
 _COMPUTED_PCT = 5.0  # of the time: a screen takes less
+_EMPTY_BYTES = GIB  # a driver keeps about half of that for itself
 _SUMMED = ("memory_used_bytes", *_OWNED, "power_w")
 _AVERAGED = (
     "utilisation_pct",
@@ -44,8 +46,8 @@ def describe(
 ) -> tuple[Gpu | None, str]:
     """The `gpu` object, or the reason there is none.
 
-    The engine's GPUs are those on which its processes held memory at any sample or, where that is not known,
-    all it was given.
+    The engine's GPUs are those on which its processes held memory at any sample. Where that is not known,
+    they are those it was given, less the ones that lay idle and empty.
     """
     source, reason = _read(sources)
     if source is None:
@@ -56,7 +58,7 @@ def describe(
     held = [telemetry.get(f"gpu.{device.index}.engine_memory_bytes").values.any() for device in devices]
     seen = list(compress(devices, held))
     known = all(device.engine_memory_bytes is not None for device in devices)
-    used = seen if seen or known else devices
+    used = seen if seen or known else list(filter(_in_use, devices)) or devices
     idle = [pct for device in used if (pct := device.idle_utilisation_pct) is not None]
     together = {
         **{name: _together(used, name, expected=1) for name in _SUMMED},
@@ -70,6 +72,12 @@ def describe(
         devices=tuple(devices),
         **together,
     ), ""
+
+
+def _in_use(device: GpuDevice) -> bool:
+    """Whether anybody may have used it: what was not read speaks for it."""
+    held, busy = device.memory_used_bytes, device.utilisation_pct
+    return held is None or held.max > _EMPTY_BYTES or (busy is not None and busy.mean >= _COMPUTED_PCT)
 
 
 def _with_owners(telemetry: Telemetry, gpus: Sequence[int], window: Window) -> Telemetry:

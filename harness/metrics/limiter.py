@@ -41,6 +41,7 @@ class Watched:
     threads: float | None
     state: State | None = None
     quotas: Mapping[str, float] = field(default_factory=dict)
+    gpus_unread: bool = False  # there are GPUs, and none could be read
 
 
 def limiter(cell: Watched) -> tuple[Limiter | None, str]:
@@ -119,7 +120,8 @@ def _gpu_inside(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
 
 def _unread(seen: Numbers, cell: Watched) -> bool:
     """Whether the engine is on GPUs that do not show how busy they are, such as MIG instances."""
-    return seen["gpu_pct"] is None and cell.gpu is not None and bool(cell.gpu.engine_gpus)
+    on_gpus = cell.gpus_unread or (cell.gpu is not None and bool(cell.gpu.engine_gpus))
+    return seen["gpu_pct"] is None and on_gpus
 
 
 def _engine_seen(seen: Numbers) -> bool:

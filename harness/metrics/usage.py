@@ -26,6 +26,7 @@ _OF_WINDOW = (
     "gpu server host energy cost limiter cost_per_million_output_tokens cost_per_thousand_requests "
     "joules_per_output_token".split()
 )
+_KEPT = ("broken", "lost", "named")  # of what a source says of itself
 _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
 
@@ -70,7 +71,13 @@ def describe(
         server = cpu_use.server(telemetry, sources, window, counted, shapes)
     else:
         nulls["server"] = "the engine has no metrics and its processes could not be watched"
-    used, nulls["energy"] = energy.describe(telemetry, gpu.engine_gpus if gpu else (), rates, window)
+    # GPUs that could not be read are no CPU machine: its packages are not what the engine draws from.
+    unread = gpu is None and any(source.about.get("broken") for source in sources.values())
+    used, nulls["energy"] = (
+        (None, nulls["gpu"])
+        if unread
+        else energy.describe(telemetry, gpu.engine_gpus if gpu else (), rates, window)
+    )
     price, nulls["cost"] = cost.price(facts.prices, gpu, facts.identity.label)
     paid = cost.describe(price, rates, good_tokens_per_s) if price else None
     threads = (facts.engine_values or {}).get("threads")
@@ -80,6 +87,7 @@ def describe(
             load=facts.load.point,
             client=facts.client,
             gpu=gpu,
+            gpus_unread=unread,
             server=server,
             host=host,
             threads=float(threads) if threads else None,
@@ -120,7 +128,7 @@ def _health(watched: Sampled) -> TelemetryHealth:
             last_failure=source.last_failure,
             failing_since_s=source.failing_since_s,
             failures=source.failures if _fails_often(source) else UNSET,
-            about={key: source.about[key] for key in ("broken", "lost") if key in source.about},
+            about={key: source.about[key] for key in _KEPT if key in source.about},
         )
         for name, source in watched.sources.items()
     }

@@ -51,6 +51,11 @@ NO_MANIFEST = Notice(
 TELEMETRY_GAP = Notice(
     IssueCode.TELEMETRY_GAP, "a source of telemetry failed: its figures are null, or of a part"
 )
+GPUS_NOT_KNOWN = Notice(
+    IssueCode.GPUS_NOT_KNOWN,
+    "a machine has several GPUs, and which of them an engine used was neither given nor seen",
+    "put CUDA_VISIBLE_DEVICES=… with the engine's GPUs before `bench`",
+)
 AGREEMENT_MISSING = Notice(
     IssueCode.AGREEMENT_MISSING,
     "an engine answered no agreement question, or none correctly",

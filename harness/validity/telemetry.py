@@ -1,23 +1,44 @@
 """Missing samples: a cell is as valid without them, but explains less."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.errors import page_address
-from harness.model import CellResult, RunWarning, TelemetryHealth, known
-from harness.validity.notices import TELEMETRY_GAP
+from harness.model import CellResult, RunWarning, TelemetryHealth, known, labels
+from harness.validity.notices import GPUS_NOT_KNOWN, TELEMETRY_GAP
 
 MAX_STALL_MS = 1000.0  # the slowest source that figures need has some samples in it
 _NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NVML", "amd": "amdsmi"}
 
 
-def gaps(cells: Iterable[CellResult]) -> list[RunWarning]:
+def gaps(cells: Sequence[CellResult]) -> list[RunWarning]:
     where: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         for key in dict.fromkeys(_gaps(cell.telemetry)):
             where.setdefault(key, []).append(cell.cell)
-    return [
+    missed = [
         TELEMETRY_GAP.warning(f"{text} ({', '.join(names)})", hint) for (text, hint), names in where.items()
     ]
+    return [*missed, *_gpus_not_known(cells)]
+
+
+def _gpus_not_known(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
+    for label in labels(cells):
+        counted = {
+            (cell.gpu.engine_gpus, len(cell.gpu.devices))
+            for cell in cells
+            if cell.label == label and cell.gpu and not cell.gpu.seen_using_them and _unnamed(cell.telemetry)
+        }
+        for taken, there in sorted(counted):
+            if there > 1:
+                yield GPUS_NOT_KNOWN.warning(
+                    f"{label}: which of the {there} GPUs it used is not known: power, energy and all else of "
+                    f"its GPUs are of those that anybody used ({', '.join(map(str, taken))})",
+                    backend=label,
+                )
+
+
+def _unnamed(telemetry: TelemetryHealth) -> bool:
+    return any(source.about.get("named") is False for source in telemetry.sources.values())
 
 
 def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
-from harness.sampling.sources.visible import AMD, visible
+from harness.sampling.sources.visible import AMD, NOT_NAMED, visible
 
 _SLOWLY = 10  # reads between two of what changes slowly
 
@@ -42,6 +42,7 @@ class AmdGpus:
         chosen, why = visible(self._env, [str(fact["uuid"]) for fact in facts], {}, AMD)
         self.about["devices"] = [facts[index] for index in chosen]
         self.about["chosen"] = f"{len(chosen)} of {len(handles)} GPUs: {why}"
+        self.about["named"] = why != NOT_NAMED
         self._handles = {index: handles[index] for index in chosen}
         if not self._handles:
             raise UnavailableError(f"amdsmi: {self.about['chosen']}")

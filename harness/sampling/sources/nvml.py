@@ -12,7 +12,7 @@ import pynvml
 
 from harness.host.nvml import is_gone
 from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
-from harness.sampling.sources.visible import visible
+from harness.sampling.sources.visible import NOT_NAMED, visible
 
 _BYTES = 1024.0  # NVML counts PCIe in KiB/s
 _NEVER = (
@@ -164,6 +164,7 @@ class Gpus(ABC):
         }
         chosen, why = visible(self._env, uuids, parents)
         self.about["chosen"] = f"{len(chosen)} of {len(uuids)} GPUs: {why}"
+        self.about["named"] = why != NOT_NAMED
         for index in filter(silent.__contains__, chosen):
             self._lose(f"gpu.{index}", silent[index])
         answering = [index for index in chosen if index in found]

@@ -8,6 +8,7 @@ from harness.host.nvml import named_gpus
 # is not known here: where processes are listed, those say which GPUs were used.
 NVIDIA = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 AMD = ("HIP_VISIBLE_DEVICES", *NVIDIA)
+NOT_NAMED = "no variable restricts the engine to some GPUs"
 _AMD_FIRST = "ROCR_VISIBLE_DEVICES"  # the others count from 0 among the GPUs that it leaves
 
 
@@ -34,7 +35,7 @@ def visible(
                 break
             chosen.append(before[index])
     why = ", ".join(f"{variable}={env[variable]}" for variable in given)
-    return sorted(set(chosen)), why or "no variable restricts the engine to some GPUs"
+    return sorted(set(chosen)), why or NOT_NAMED
 
 
 def _index(word: str, uuids: Sequence[str], parents: Mapping[str, int]) -> int | None:

@@ -100,6 +100,35 @@ def test_all_that_it_was_given_where_nobody_tells_whose_memory_it_is() -> None:
     assert describe(Telemetry(series), gpus(), WINDOW)[0].engine_gpus == (3,)
 
 
+@pytest.mark.parametrize(
+    ("busy_pct", "held_bytes", "used"),
+    [
+        (1, 1 << 29, (3,)),
+        (1, (1 << 30) + 1, (0, 3)),  # memory of somebody
+        (5, 1 << 29, (0, 3)),
+    ],
+)
+def test_a_gpu_that_lay_idle_and_empty_is_not_the_engine_s_though_nobody_tells(
+    busy_pct: float, held_bytes: int, used: tuple[int, ...]
+) -> None:
+    """Eight GPUs, of which an engine in a container has one: its energy is not that of eight."""
+    series = {
+        "gpu.0.power_w": held(60, 70, 70),
+        "gpu.3.power_w": held(60, 200, 400),
+        "gpu.0.utilisation_pct": held(0, busy_pct, busy_pct),
+        "gpu.3.utilisation_pct": held(0, 90, 90),
+        "gpu.0.memory_used_bytes": held(0, held_bytes, held_bytes),
+        "gpu.3.memory_used_bytes": held(0, 70 << 30, 70 << 30),
+    }
+    found, _ = describe(Telemetry(series), gpus(), WINDOW)
+    assert (found.engine_gpus, found.seen_using_them) == (used, False)
+    assert found.power_w.mean == (300 if used == (3,) else 370)
+    idle = {name: samples for name, samples in series.items() if name.startswith("gpu.0.")}
+    idle |= {name.replace("gpu.0.", "gpu.3."): samples for name, samples in idle.items()}
+    found, _ = describe(Telemetry(idle), gpus(), WINDOW)
+    assert found.engine_gpus == (0, 3), "no one is more likely than another"
+
+
 @pytest.mark.parametrize(("busy_pct", "used"), [(90, (0, 3)), (1, ())])
 def test_gpus_that_compute_and_list_no_process_are_not_known_to_be_somebody_else_s(busy_pct, used) -> None:
     """Some containers hide the processes of the GPU, their own too."""

@@ -283,6 +283,43 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
 
 
 @pytest.mark.parametrize(
+    ("named", "seen", "there", "warned"),
+    [(False, False, 8, True), (True, False, 8, False), (False, True, 8, False), (False, False, 1, False)],
+)
+def test_figures_of_gpus_that_may_be_others_are_a_warning_once_per_backend(named, seen, there, warned):
+    devices = [{"index": index} for index in range(there)]
+    gpu = {"engine_gpus": [0, 3], "seen_using_them": seen, "devices": devices}
+    telemetry = {"problem": None, "sources": {"nvidia": source(about={"named": named})}}
+    cells = [
+        documents.made(CellResult, cell=name, label="vllm", gpu=gpu, telemetry=telemetry) for name in "ab"
+    ]
+    texts = [(warning.code, warning.text, warning.backend) for warning in gaps(cells)]
+    text = (
+        "vllm: which of the 8 GPUs it used is not known: power, energy and all else of its GPUs are of those "
+        "that anybody used (0, 3)"
+    )
+    assert texts == [("gpus-not-known", text, "vllm")] * warned
+
+
+def test_gpus_that_cannot_be_read_do_not_make_a_machine_of_cpus_alone():
+    """Joules of the CPU packages per token would look like a thrifty GPU."""
+    telemetry = Telemetry({"cpu.0.energy_j": line(-3, 11, 0, 700), "server.cpu_s": line(-1, 11, 0, 12)})
+    mismatch = source(unavailable="NVML: Driver/library version mismatch", about={"broken": True})
+    for nvidia, joules, limited in (
+        (mismatch, None, None),
+        (source(unavailable="no library", about={}), 1.0, "load"),
+    ):
+        sources = {"nvidia": nvidia, "system": source(about={"cpus": 2})}
+        given = facts(telemetry={"requested": True, "problem": None, "sources": sources})
+        made = describe(telemetry, given, RATES, WINDOW)
+        assert made.joules_per_output_token == (None if joules is None else pytest.approx(joules))
+        assert (made.limiter and made.limiter.code) == limited
+        if joules is None:
+            assert made.nulls["energy"] == "NVML: Driver/library version mismatch"
+            assert made.nulls["limiter"] == "how busy the engine's GPUs were could not be read"
+
+
+@pytest.mark.parametrize(
     ("reads", "failures", "found"), [(90, 0, 0), (90, 10, 0), (90, 11, 1), (90, 90, 1), (4, 2, 0), (4, 3, 1)]
 )
 def test_a_source_that_fails_again_and_again_is_a_warning(reads, failures, found):
