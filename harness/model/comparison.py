@@ -264,6 +264,9 @@ class TestedLoad(Record, frozen=True, kw_only=True):
     saturated: Annotated[bool, doc("Whether more load no longer meant more work done.")]
     why: Annotated[str | None, doc("Reason why a cell failed, or the sign of saturation; null: neither.")]
     spoiled: Annotated[bool, doc("Whether the client or the machine is the reason, not the server.")] = False
+    disturbed: Annotated[
+        int, doc("Long probes that count for nothing: measured again, most at this load did far better.")
+    ] = 0
 
 
 class Capacity(Record, frozen=True, kw_only=True):

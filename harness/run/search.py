@@ -8,7 +8,15 @@ from typing import NamedTuple
 from harness.model import CellResult
 from harness.model.load import LoadKind
 from harness.plan import Block, Cell, ProbeSizes, long_probe
-from harness.verdicts.crossing import Bracket, bracket, crossing, short_and_long
+from harness.verdicts.crossing import (
+    Bracket,
+    bracket,
+    contradictions,
+    crossing,
+    refuted_at,
+    short_and_long,
+    undisturbed,
+)
 from harness.verdicts.slo_check import is_spoiled, time_in_system_s
 
 BRACKET = 1.25  # ratio of the loads that short probes leave to the long ones
@@ -16,6 +24,7 @@ UNKEPT = 0.05  # probability that the capacity is below the load that follows tw
 HOPELESS = 0.99  # probability that the capacity is below the lowest load, which ends a search there
 LOW_END = 0.025  # probability that the capacity is below the low end of its interval
 MOST_LONG = 5  # long probes of a search over all its starts, if it has no more starts
+MOST_AGAIN = 2  # more of them, at loads where the probes contradict each other
 
 
 class Next(NamedTuple):
@@ -32,25 +41,35 @@ def next_probe(
     one fails, and halve what lies between. They halve the load while none has kept the limits, and where the
     capacity may be below all that was tried. Long ones go to the load at which the capacity is as likely
     above as below, and to a lower one after two while none has kept the limits. There is one in each start,
-    and more in the last one while the answer is far below the estimate. A search ends where it surely fails
-    at the lowest load.
+    and more in the last one while the answer is far below the estimate, or where only a short one has failed.
+    One goes to a load at which the probes contradict each other, before all others. A search ends where it
+    surely fails at the lowest load.
     """
     short, long = short_and_long(tried, starts)
-    left = bracket(short, long)
-    if (not long or left.failed is None) and (index := _next_short(loads, left, first)) is not None:
+    counted = undisturbed(short, long)
+    left = bracket(short, counted)
+    kept = refuted_at(counted) == math.inf
+    if (kept or left.failed is None) and (index := _next_short(loads, left, first)) is not None:
         return Next(index, False)
-    found = crossing(short, long)
+    against = list(contradictions(short, long))
+    last, most = start == starts - 1, max(MOST_LONG, starts) + (MOST_AGAIN if against else 0)
+    disputed = next((at.load for at in against if at.open), None)
+    if disputed is not None and len(long) < (most if last else start + 1):
+        return Next(loads.index(disputed), True)
+    found = crossing(short, counted)
     lowest = min(cell.load.value for cell in short)
-    if long and lowest > loads[0] and (left.unrefuted is None or found.quantile(LOW_END) < lowest):
+    if counted and lowest > loads[0] and (left.unrefuted is None or found.quantile(LOW_END) < lowest):
         return Next(_half(loads, lowest), False)
-    if long and found.quantile(HOPELESS) <= loads[0] and not any(map(is_spoiled, long)):
+    if long and found.quantile(HOPELESS) <= loads[0] and not any(map(is_spoiled, counted)):
         return None
     inside = found.quantile(0.9) > loads[0] and found.quantile(0.5) < loads[-1]
-    more = start == starts - 1 and inside and not found.narrow and len(long) < max(MOST_LONG, starts)
+    more = last and inside and not (found.narrow and left.sure) and len(long) < most
     if len(long) > start and not more:
-        return None
+        # All kept the limits: it was a short one that ended the search.
+        walled = last and left.failed is not None and kept and len(long) < most
+        return Next(loads.index(left.failed), True) if walled else None
     here = {cell.load.value for cell in long if cell.repeat % starts == start}
-    wanted = math.log(found.quantile(0.5 if left.sure or len(long) < 2 else UNKEPT))
+    wanted = math.log(found.quantile(0.5 if left.sure or len(counted) < 2 else UNKEPT))
     free = [index for index, load in enumerate(loads) if load not in here]
     nearest = min(free, key=lambda index: abs(math.log(loads[index]) - wanted), default=None)
     return None if nearest is None else Next(nearest, True)
@@ -107,9 +126,10 @@ def probes(
     tried: list[CellResult] = []
     for start in range(block.repeat + 1):
         while (wanted := next_probe(loads, start, starts, tried, first)) is not None:
-            repeat = start + starts * wanted.long
+            load = loads[wanted.load_index]
+            repeat = repeat_of(load, start, starts, tried) if wanted.long else start
             results = {(result.load.value, result.repeat): result for result in measured()}
-            result = results.get((loads[wanted.load_index], repeat))
+            result = results.get((load, repeat))
             if result is not None:
                 tried.append(result)
             elif start < block.repeat:
@@ -118,9 +138,15 @@ def probes(
                 answer_s = _answer_s(tried, loads[0], starts)
                 cell, point = block.cells[wanted.load_index], points[wanted.load_index]
                 if wanted.long:
-                    yield long_probe(cell, starts, sizes.long(point, answer_s))
+                    yield long_probe(cell, repeat - start, sizes.long(point, answer_s))
                 else:
                     yield replace(cell, probe=sizes.short(point, answer_s))
+
+
+def repeat_of(load: float, start: int, starts: int, tried: Sequence[CellResult]) -> int:
+    """The repeat of the next long probe of a load. It is `start` by modulo, and no earlier one has it."""
+    before = [cell for cell in tried if cell.load.value == load and cell.repeat % starts == start]
+    return start + starts * (1 + sum(cell.repeat >= starts for cell in before))
 
 
 def _answer_s(tried: Sequence[CellResult], lowest: float, starts: int) -> float:

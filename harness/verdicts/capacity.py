@@ -12,7 +12,14 @@ from harness.model import Capacity, CellResult, Limit, Price, TestedLoad, known,
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, short
 from harness.validity import RULES, blame
-from harness.verdicts.crossing import Crossing, crossing, left_per_s, refuted_at, short_and_long
+from harness.verdicts.crossing import (
+    Crossing,
+    crossing,
+    left_per_s,
+    refuted_at,
+    short_and_long,
+    undisturbed,
+)
 from harness.verdicts.slo_check import (
     CHANCE,
     SHORT_CHANCE,
@@ -58,7 +65,8 @@ def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bo
     ]
     short, long = short_and_long(cells, searches)
     starts = sorted({cell.repeat % searches for cell in cells})
-    tested = tuple(_tested(cells, searches))
+    tested = tuple(_tested(short, long))
+    long = undisturbed(short, long)
     low, value, high = _answer(short, long)
     kept_short = [cell.load.value for cell in short if kept_limits(cell, short=True)]
     return Capacity(
@@ -108,23 +116,26 @@ def _rounded(load: float) -> float:
     return float(f"{load:.3g}")
 
 
-def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
+def _tested(short_ones: Sequence[CellResult], long: Sequence[CellResult]) -> Iterator[TestedLoad]:
     """Yields a row for each load that was tried, ascending."""
+    cells = [*((cell, True) for cell in short_ones), *((cell, False) for cell in long)]
+    counted = undisturbed(short_ones, long)
     served: dict[float, float] = {}
-    for value in sorted({cell.load.value for cell in cells}):
-        here = [cell for cell in cells if cell.load.value == value]
-        rates = [rate for cell in here if (rate := cell.requests_per_s) is not None]
+    for value in sorted({cell.load.value for cell, _ in cells}):
+        here = [(cell, is_short) for cell, is_short in cells if cell.load.value == value]
+        rates = [rate for cell, _ in here if (rate := cell.requests_per_s) is not None]
         if rates:
             served[value] = float(np.mean(rates))
-        saturated = _saturated(value, served, here, searches)
+        trusted = [(cell, is_short) for cell, is_short in here if is_short or cell in counted]
+        saturated = _saturated(value, served, trusted)
         failed = [
-            (is_spoiled(cell, short=cell.repeat < searches), why)
-            for cell in here
-            for why in why_not_kept(cell, short=cell.repeat < searches)[:1]
+            (is_spoiled(cell, short=is_short), why)
+            for cell, is_short in here
+            for why in why_not_kept(cell, short=is_short)[:1]
         ]
         failed.sort(key=itemgetter(0))  # what is the server's stands first
         not_server, why = next(iter(failed), (False, saturated))
-        shares = [cell.slo.attainment for cell in here if cell.slo is not None]
+        shares = [cell.slo.attainment for cell, _ in here if cell.slo is not None]
         yield TestedLoad(
             value=value,
             runs=len(here),
@@ -134,17 +145,21 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
             saturated=saturated is not None,
             why=why,
             spoiled=not_server,
+            disturbed=len(here) - len(trusted),
         )
 
 
 def _saturated(
-    value: float, served: Mapping[float, float], cells: Sequence[CellResult], searches: int
+    value: float, served: Mapping[float, float], probes: Sequence[tuple[CellResult, bool]]
 ) -> str | None:
-    """A sign that more load no longer means more work done; None if it does, or if that is not known."""
+    """A sign that more load no longer means more work done; None if it does, or if that is not known.
+
+    `probes`: of this load, each with whether it is a short one.
+    """
     if value not in served:
         return "nothing was answered in time"
-    if cells[0].load.kind == "rate":
-        chances = ((cell, SHORT_CHANCE if cell.repeat < searches else CHANCE) for cell in cells)
+    if probes[0][0].load.kind == "rate":
+        chances = ((cell, SHORT_CHANCE if is_short else CHANCE) for cell, is_short in probes)
         return next((why for cell, chance in chances for why in queue_reasons(cell, chance)), None)
     half = [load for load in served if load <= value / 1.9]
     if half and served[value] < (1 + KNEE) * served[max(half)]:
@@ -160,7 +175,16 @@ def words(capacity: Capacity) -> str:
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
     higher = f"; {why}" if (why := _why_higher(capacity)) else ""
-    return f"{capacity.label}: {_answer_words(capacity)}{saturated}{higher}"
+    again = "".join(map(_again_words, capacity.tested))
+    return f"{capacity.label}: {_answer_words(capacity)}{saturated}{higher}{again}"
+
+
+def _again_words(tried: TestedLoad) -> str:
+    if not tried.disturbed:
+        return ""
+    return (
+        f"; measured again at {as_given(tried.value)}: {counted(tried.disturbed, 'disturbed probe')} left out"
+    )
 
 
 def why_unknown(capacity: Capacity) -> str:

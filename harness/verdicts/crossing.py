@@ -1,16 +1,17 @@
 """Estimates the load up to which a backend keeps the scenario's limits, from the probes of a search."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import CellResult, known
+from harness.model import CellResult, Limit, known
 from harness.model.figures import share_of
-from harness.stats.crossing import Count, above, places
-from harness.verdicts.slo_check import kept_limits, refuted
+from harness.stats.crossing import CLEAR, Count, above, places
+from harness.verdicts.slo_check import is_spoiled, kept_limits, refuted
 
 # So many requests say as much as one that has nothing in common with its neighbours: in an open loop a burst
 # delays many, in a closed loop slots take turns.
@@ -21,6 +22,9 @@ BELOW, ABOVE = 0.8, 1.15
 OVERLOADED, LEFT = 1.5, 1.03
 NARROW = 1.05  # ratio of an estimate to its end at 10% that needs no more probes
 MOST_BEYOND = 0.05  # target of a limit that no request may miss: a miss counts as if all had
+# A load has not so small a part of the share beyond a limit that a lower one has, and a server that is given
+# more has not so many times fewer answers per second: another probe tells.
+LESS, MORE = 0.5, 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,65 @@ def short_and_long(probes: Sequence[CellResult], starts: int) -> tuple[list[Cell
 def refuted_at(long: Sequence[CellResult]) -> float:
     """The lowest load at which a long probe failed; inf where none did."""
     return min((cell.load.value for cell in long if not kept_limits(cell)), default=math.inf)
+
+
+class Contradiction(NamedTuple):
+    """A load at which a probe failed clearly, and the probes at other loads say that it is carried.
+
+    One at this load or above did far better, or one at a lower load had more answers per second than a long
+    one here. The server does not explain both: something disturbed the one, or the other was too short.
+    """
+
+    load: float
+    clear: float  # times what the limit allows, from which on a probe has failed clearly
+    agreed: int  # probes that did
+    outvoted: bool  # by more long ones that did not
+
+    @property
+    def open(self) -> bool:
+        """Whether another long probe would tell which to trust."""
+        return self.agreed < 2 and not self.outvoted
+
+
+class _Probed(NamedTuple):
+    load: float
+    long: bool
+    times: float  # the share beyond a limit over the share that may be, in the worst limit
+    per_s: float  # answers
+
+
+def contradictions(short: Sequence[CellResult], long: Sequence[CellResult]) -> Iterator[Contradiction]:
+    """Yields them by ascending load."""
+    found = [_probed(cell, short=True) for cell in short]
+    found += [_probed(cell) for cell in long if not is_spoiled(cell)]
+    for load in sorted({probe.load for probe in found if probe.times >= CLEAR}):
+        here = [probe for probe in found if probe.load == load]
+        worst = max(here, key=lambda probe: (probe.times, probe.long))
+        clear = min(CLEAR, LESS * worst.times)
+        carried = [probe for probe in found if probe.times < clear]
+        least = MORE * worst.per_s if worst.long else math.inf  # a short one may fill an engine only
+        if any(probe.load >= load or probe.per_s > least for probe in carried):
+            votes = [(probe.long, probe.times >= clear) for probe in here]
+            against = votes.count((True, False)) > votes.count((True, True))
+            yield Contradiction(load, clear, sum(failed for _, failed in votes), against)
+
+
+def undisturbed(short: Sequence[CellResult], long: Sequence[CellResult]) -> list[CellResult]:
+    """Long probes without those that failed clearly where most at the same load did not."""
+    clear = {at.load: at.clear for at in contradictions(short, long) if at.outvoted}
+    return [cell for cell in long if _probed(cell).times < clear.get(cell.load.value, math.inf)]
+
+
+def _probed(cell: CellResult, *, short: bool = False) -> _Probed:
+    limits = cell.slo.limits if cell.slo and not any(refuted(cell, short=short)) else (None,)
+    times = max((1 - limit.within if limit else 1.0) / _target(limit) for limit in limits)
+    left = left_per_s(cell)
+    per_s = left if math.isfinite(left) else cell.requests_per_s or 0.0
+    return _Probed(cell.load.value, not short, times, per_s)
+
+
+def _target(limit: Limit | None) -> float:
+    return (1 - share_of(limit.share) if limit else 0.0) or MOST_BEYOND
 
 
 def bracket(short: Sequence[CellResult], long: Sequence[CellResult]) -> Bracket:
@@ -104,9 +167,8 @@ def crossing(short: Sequence[CellResult], long: Sequence[CellResult]) -> Crossin
     asked = next((cell.slo.limits for cell in (*long, *short) if cell.slo), (None,))
     likely = np.ones(len(at))
     for number, limit in enumerate(asked):
-        beyond = 1 - share_of(limit.share) if limit else 0.0
         counts = [_count(cell, number, AS_ONE[kind]) for cell in long]
-        likely *= above(at, counts, beyond or MOST_BEYOND)
+        likely *= above(at, counts, _target(limit))
     return Crossing(at, likely, kind == "concurrency")
 
 

@@ -37,16 +37,15 @@ def why_not_kept(cell: CellResult, *, short: bool = False) -> list[str]:
     A short probe only brackets the capacity: it fails if it surely does not keep up or surely missed a limit,
     and need not be steady.
     """
-    if short:
-        return [*_doubts(cell, steady=False), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell, SHORT_SURE)]
-    return [*refuted(cell), *_missed(cell)]
+    return [*refuted(cell, short=short), *_missed(cell, SHORT_SURE if short else None)]
 
 
-def refuted(cell: CellResult) -> Iterator[str]:
-    """Yields reasons for which a long probe shows nothing in favour of its load, whatever its latencies."""
-    yield from _doubts(cell)
-    yield from queue_reasons(cell)
-    yield from _length(cell)
+def refuted(cell: CellResult, *, short: bool = False) -> Iterator[str]:
+    """Yields reasons for which a probe shows nothing in favour of its load, whatever its latencies."""
+    yield from _doubts(cell, steady=not short)
+    yield from queue_reasons(cell, SHORT_CHANCE if short else CHANCE)
+    if not short:
+        yield from _length(cell)
 
 
 def is_spoiled(cell: CellResult, *, short: bool = False) -> bool:

@@ -4,6 +4,7 @@
     python -m tests.bench.capacity_study --arrivals  # how far chance moves a probe, plain and typical
     python -m tests.bench.capacity_study --pairs     # verdicts on the capacities of two servers
     python -m tests.bench.capacity_study --slots     # verdicts on servers of few slots, and of half as many
+    python -m tests.bench.capacity_study --disturbed # one probe of a search is disturbed
     python -m tests.bench.capacity_study --wire 1       # through the scripted server, in real time
 
 A row is a server of so many slots whose service times are lognormal around their mean. Its truth is the
@@ -57,6 +58,9 @@ BELOW = 0.10
 LONG = 400_000
 TOKENS = 2
 FASTER = 1.3  # in a study of pairs
+SLOWED = 1.5  # of the service times of a disturbed probe
+DISTURBED = (("none", None), ("2nd short", (False, 1)), ("4th short", (False, 3)), ("1st long", (True, 0)),
+             ("2nd long", (True, 1)), ("3rd long", (True, 2)))  # fmt: skip
 SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 LIKELY_APART = 0.02  # of the starts of one engine
 
@@ -215,11 +219,17 @@ def cell(server: Server, planned: Cell, seed: int) -> tuple[CellResult, float]:
 
 
 def searched(
-    server: Server, seed: int, searches: int, sizes: ProbeSizes, apart: float = 0.0
+    server: Server,
+    seed: int,
+    searches: int,
+    sizes: ProbeSizes,
+    apart: float = 0.0,
+    disturbed: tuple[bool, int] | None = None,
 ) -> tuple[list[CellResult], list[float]]:
     """Its cells as harness.run.execute asks for them, and their seconds.
 
-    `apart`: standard deviation of the logarithm of a start's service times.
+    `apart`: standard deviation of the logarithm of a start's service times. `disturbed`: whether a long probe
+    is, and which of its length; its services take SLOWED times as long.
     """
     slower = np.exp(apart * np.random.default_rng(seed).standard_normal(searches)).tolist()
     started = [replace(server, service_s=factor * server.service_s) for factor in slower]
@@ -227,7 +237,11 @@ def searched(
     seconds: list[float] = []
     for block in make_plan([server.name], capacity_grid(server.load), searches):
         for planned in probes(block, searches, sizes, lambda: measured):
-            result, lasted_s = cell(started[planned.repeat % searches], planned, seed)
+            at = started[planned.repeat % searches]
+            is_long = planned.repeat >= searches
+            if disturbed == (is_long, sum((one.repeat >= searches) == is_long for one in measured)):
+                at = replace(at, service_s=SLOWED * at.service_s)
+            result, lasted_s = cell(at, planned, seed)
             measured.append(result)
             seconds.append(lasted_s)
     return measured, seconds
@@ -248,11 +262,19 @@ def shares(answers: list[float], true: float) -> tuple[float, float]:
     return float((found > true).mean()), float((found < (1 - BELOW) * true).mean())
 
 
-def study(server: Server, true: float, runs: int, searches: int, seconds: float) -> Studied:
+def study(
+    server: Server,
+    true: float,
+    runs: int,
+    searches: int,
+    seconds: float,
+    disturbed: tuple[bool, int] | None = None,
+) -> Studied:
     sizes = ProbeSizes(seconds, answers_needed(server.slo), server.load.requests)
     answers, inside, load_s = [], 0, 0.0
     for number in range(runs):
-        cells, lasted_s = searched(_moved(server, number / runs), number, searches, sizes)
+        moved = _moved(server, number / runs)
+        cells, lasted_s = searched(moved, number, searches, sizes, disturbed=disturbed)
         (found,) = capacity(cells, searches)
         low, value, high = found.interval
         answers.append(value or 0.0)
@@ -315,12 +337,37 @@ def slots(arguments: argparse.Namespace) -> list[str]:
     return wrong
 
 
+def disturbed(arguments: argparse.Namespace) -> list[str]:
+    """Prints the answers of searches of which one probe met a server that was busy with something else."""
+    print(f"{arguments.times} runs a row; one probe of each meets services of {SLOWED:g} times the length")
+    print(f"{'server':<30} {'disturbed':<9} {'truth':>6}  {'answers':<21} {'above':>6} {'>10% below':>11} "
+          f"{'inside':>6} {'load':>5}")  # fmt: skip
+    wrong = []
+    for server in (*SERVERS, _with_slots(6, 0.6), _with_slots(24, 0.6)):
+        if arguments.only not in server.name:
+            continue
+        true = truth(server)
+        for name, which in DISTURBED:
+            found = study(server, true, arguments.times, arguments.searches, arguments.seconds, which)
+            above, below = shares(found.answers, true)
+            spread = ", ".join(f"{value:.4g}" for value in np.quantile(found.answers, [0, 0.5, 1]))
+            print(f"{server.name:<30} {name:<9} {true:>6.4g}  {spread:<21} {above:>6.1%} {below:>11.1%} "
+                  f"{found.inside:>6.1%} {found.load_s:>5.0f}", flush=True)  # fmt: skip
+            if np.median(found.answers) < (1 - BELOW) * true:
+                wrong.append(f"{server.name}, {name}")
+    return wrong
+
+
 def _of_slots(count: int, sigma: float, apart: float, arguments: argparse.Namespace) -> list[Capacity]:
-    """Searches of a server whose limit leaves 15% above the p95 of a first token that does not wait."""
+    server = _with_slots(count, sigma)
+    return [_capacity(server, seed, arguments, apart) for seed in range(arguments.times)]
+
+
+def _with_slots(count: int, sigma: float) -> Server:
+    """The limit leaves 15% above the p95 of a first token that does not wait."""
     limit_ms = 200 * math.exp(1.645 * sigma - sigma**2 / 2) * 1.15
     load = Load(requests=32, concurrency=(1, 64))
-    server = row(f"{count} slots", count, 0.4, limit_ms, load, sigma=sigma, metric="ttft_ms")
-    return [_capacity(server, seed, arguments, apart) for seed in range(arguments.times)]
+    return row(f"{count} slots", count, 0.4, limit_ms, load, sigma=sigma, metric="ttft_ms")
 
 
 def _capacity(server: Server, seed: int, arguments: argparse.Namespace, apart: float) -> Capacity:
@@ -395,13 +442,19 @@ def main() -> int:
     parser.add_argument("--arrivals", action="store_true", help="what typical arrivals do, instead")
     parser.add_argument("--pairs", action="store_true", help="verdicts on two servers, instead")
     parser.add_argument("--slots", action="store_true", help="verdicts on servers of few slots, instead")
+    parser.add_argument("--disturbed", action="store_true", help="searches with one disturbed probe, instead")
     parser.add_argument("--wire", type=int, metavar="N", help="real runs of N searches instead")
     parser.add_argument("--requests", type=int, default=32, help="least of a load point, with --wire")
     arguments = parser.parse_args()
     if arguments.wire:
         bad = wire(arguments.wire, arguments.seconds, arguments.requests)
     else:
-        chosen = ((arguments.arrivals, spread), (arguments.pairs, pairs), (arguments.slots, slots))
+        chosen = (
+            (arguments.arrivals, spread),
+            (arguments.pairs, pairs),
+            (arguments.slots, slots),
+            (arguments.disturbed, disturbed),
+        )
         shown = next((study for asked, study in chosen if asked), table)
         bad = shown(arguments)
     if bad:
