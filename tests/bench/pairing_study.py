@@ -108,12 +108,7 @@ def noisy(slower: float, machine_seed: int, epoch_s: float, *, of_start: float =
     drawn = random.SystemRandom()
     speed = slower * math.exp(of_start * drawn.gauss(0, 1))
     return Noisy(
-        TTFT_MS,
-        GAP_MS,
-        slower=speed,
-        machine_seed=machine_seed,
-        epoch_s=epoch_s,
-        seed=drawn.getrandbits(60),
+        TTFT_MS, GAP_MS, slower=speed, machine_seed=machine_seed, epoch_s=epoch_s, seed=drawn.getrandbits(60)
     )
 
 

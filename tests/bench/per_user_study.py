@@ -182,10 +182,7 @@ def _plant_power() -> Any:
     return mock.patch("harness.verdicts.per_user.between", power)
 
 
-PLANTS: dict[str, Callable[[], Any]] = {
-    "straight": _plant_straight,
-    "power-law": _plant_power,
-}
+PLANTS: dict[str, Callable[[], Any]] = {"straight": _plant_straight, "power-law": _plant_power}
 
 
 def report(times: int, repeats: int, rows: Sequence[Row], loads: Sequence[int]) -> list[str]:

@@ -27,11 +27,7 @@ def event(data: bytes, line_end: bytes = b"\n") -> bytes:
 USAGE = json.dumps(
     {
         "choices": [],
-        "usage": {
-            "prompt_tokens": 11,
-            "completion_tokens": 7,
-            "prompt_tokens_details": {"cached_tokens": 4},
-        },
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}},
     }
 ).encode()
 FINISH = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}).encode()

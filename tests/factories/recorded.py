@@ -4,15 +4,7 @@ import numpy as np
 
 from harness.metrics.view import RequestView
 from harness.model import CellFacts, Load, as_json
-from harness.records.layout import (
-    EVENT_DTYPE,
-    UNKNOWN,
-    EventKind,
-    Outcome,
-    Phase,
-    Records,
-    empty_requests,
-)
+from harness.records.layout import EVENT_DTYPE, UNKNOWN, EventKind, Outcome, Phase, Records, empty_requests
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.summary import cell as summary
 from tests.factories import documents

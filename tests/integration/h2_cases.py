@@ -80,11 +80,7 @@ def does(
 
 
 def greets(
-    name: str,
-    outcome: Outcome,
-    greet: Callable[[Peer], None],
-    error: str = "",
-    **more: object,
+    name: str, outcome: Outcome, greet: Callable[[Peer], None], error: str = "", **more: object
 ) -> Case:
     return Case(name, Script(greet=greet), outcome, error, **more)  # type: ignore[arg-type]
 
@@ -375,11 +371,7 @@ FLOODS = [  # seconds of work together: they have a window of their own
         "interim answers without end", OVERSIZED, lambda s: head(s, ("link", "x" * 20), status="103"), "head"
     ),
     floods("RST_STREAM without end", RESET, lambda s: reset(s, 8)),
-    does(
-        "PING without end, and no reply read",
-        MALFORMED,
-        lambda peer, s: peer.forever(_ping() * 4000),
-    ),
+    does("PING without end, and no reply read", MALFORMED, lambda peer, s: peer.forever(_ping() * 4000)),
     greets(
         "SETTINGS without end as a greeting",
         CONNECT_FAILED,
@@ -534,24 +526,9 @@ _GREETINGS = [
     Case("TLS with HTTP/1.1", Script(alpn=["http/1.1"]), CONNECT_FAILED, later=CONNECT_FAILED),
     Case("TLS without a protocol", Script(alpn=[]), CONNECT_FAILED, "does not choose HTTP/2", CONNECT_FAILED),
     Case("TLS", Script(alpn=["h2"]), OK),
-    Case(
-        "TLS, closed at once",
-        Script(alpn=["h2"], greet=lambda peer: peer.sock.close()),
-        CONNECT_FAILED,
-    ),
+    Case("TLS, closed at once", Script(alpn=["h2"], greet=lambda peer: peer.sock.close()), CONNECT_FAILED),
     Case("TLS, then silence", Script(alpn=["h2"], answer=_after(lambda s: b"", Peer.wait)), TIMEOUT),
     Case("TLS, then closed", Script(alpn=["h2"], answer=_says_and_closes(head)), TRUNCATED),
 ]
 
-CASES = [
-    *_STATUS,
-    *_ORDER,
-    *_SIZES,
-    *_RESETS,
-    *_GOAWAYS,
-    *_WINDOWS,
-    *_HEADS,
-    *_TRAILERS,
-    *_PACE,
-    *_GREETINGS,
-]
+CASES = [*_STATUS, *_ORDER, *_SIZES, *_RESETS, *_GOAWAYS, *_WINDOWS, *_HEADS, *_TRAILERS, *_PACE, *_GREETINGS]

@@ -276,12 +276,7 @@ def test_a_redirect_is_told_and_not_followed(place):
 
 
 def test_what_is_no_http_is_an_error_and_no_traceback():
-    for said in (
-        b"\0" * 100,
-        b"HTTP/1.1 abc\r\n\r\n",
-        head("a b: c"),
-        b"HTTP/1.1 200 OK\r\n: x\r\n\r\n",
-    ):
+    for said in (b"\0" * 100, b"HTTP/1.1 abc\r\n\r\n", head("a b: c"), b"HTTP/1.1 200 OK\r\n: x\r\n\r\n"):
         with pytest.raises(SetupError, match="no answer to GET /v1/models"):
             ask(said)
 

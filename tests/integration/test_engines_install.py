@@ -34,9 +34,7 @@ def empty_environment(tmp_path_factory):
 def copied(empty_environment, monkeypatch):
     """Environments begin as copies of one."""
     monkeypatch.setattr(
-        install,
-        "creating",
-        lambda _version, folder: ["cp", "-aT", str(empty_environment), str(folder)],
+        install, "creating", lambda _version, folder: ["cp", "-aT", str(empty_environment), str(folder)]
     )
 
 

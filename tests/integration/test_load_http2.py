@@ -107,8 +107,7 @@ def test_a_server_that_allows_few_requests_on_a_connection_gets_more_connections
 
 
 @pytest.mark.parametrize(
-    ("schedule", "times"),
-    [(ClosedLoop(4), 0), (OpenLoop(np.array([0, 1_100, 2_200, 3_300]) * 1_000_000), 1)],
+    ("schedule", "times"), [(ClosedLoop(4), 0), (OpenLoop(np.array([0, 1_100, 2_200, 3_300]) * 1_000_000), 1)]
 )
 def test_connections_that_a_load_waits_for_are_opened_together(schedule, times):
     """The first one says that each carries one request. The others get their settings once all three are

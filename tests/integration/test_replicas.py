@@ -145,10 +145,7 @@ def test_a_url_that_nobody_listens_at_is_named_before_anything_is_sent(here):
 
 
 def test_another_model_is_one_error_with_both_urls(here):
-    with (
-        running(dialect="vllm", model_name="a") as one,
-        running(dialect="vllm", model_name="b") as other,
-    ):
+    with running(dialect="vllm", model_name="a") as one, running(dialect="vllm", model_name="b") as other:
         refused = measure(f"vllm={joined(one, other)}", code=3)
     (error,) = [line for line in refused.stderr.splitlines() if line.startswith("error:")]
     assert f"{other.url}: serves b; {one.url} serves a" in error

@@ -62,10 +62,7 @@ def test_two_gpus_are_read_ten_times_a_second(machine):
     machine.set("busy")
     machine.set("processes", f"0 {os.getpid()} {30 * GIB}\n0 1 {2 * GIB}\n")
     telemetry, sources = watch(2.4)
-    assert [device["name"] for device in sources["nvidia"].about["devices"]] == [
-        "Stub GPU 0",
-        "Stub GPU 1",
-    ]
+    assert [device["name"] for device in sources["nvidia"].about["devices"]] == ["Stub GPU 0", "Stub GPU 1"]
     power = telemetry.get("gpu.1.power_w")
     assert 20 <= len(power.values) <= 32
     assert set(power.values) == {300.0}

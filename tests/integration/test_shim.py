@@ -88,8 +88,7 @@ def test_it_counts_tokens_and_tells_its_version(url):
 
 def test_a_client_that_leaves_does_not_stop_the_others(url):
     request = urllib.request.Request(
-        f"{url}/v1/chat/completions",
-        json.dumps({"messages": [], "stream": True, "max_tokens": 40}).encode(),
+        f"{url}/v1/chat/completions", json.dumps({"messages": [], "stream": True, "max_tokens": 40}).encode()
     )
     urllib.request.urlopen(request, timeout=5).close()
     assert post(url, max_tokens=1)[0] == 200

@@ -254,13 +254,7 @@ def test_a_run_without_its_pull_request_gets_no_comment(api, changes, capsys):
 
 @pytest.mark.parametrize(
     "archive",
-    [
-        b"",
-        b"PK\x03\x04 not a zip",
-        zipped(other_md="x"),
-        zipped(comment_md="x")[:-10],
-        bytes(2_000_000),
-    ],
+    [b"", b"PK\x03\x04 not a zip", zipped(other_md="x"), zipped(comment_md="x")[:-10], bytes(2_000_000)],
     ids=["empty", "no zip", "another member", "cut", "large"],
 )
 def test_an_artefact_that_is_none_is_one_line(api, archive, capsys):

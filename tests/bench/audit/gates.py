@@ -169,11 +169,7 @@ ROWS: tuple[Row, ...] = (
         "slower; one run cannot show it",
         _gate(_slower, (1, "1 run, the baseline has 3"), repeats=1),
     ),
-    Row(
-        "gate: three runs, twice as slow",
-        "slower",
-        _gate(_slower, (1, "slower: openai c4 TTFT p50")),
-    ),
+    Row("gate: three runs, twice as slow", "slower", _gate(_slower, (1, "slower: openai c4 TTFT p50"))),
     Row(
         "gate: 0.9 s without a token every 5 s",
         "medians equal, tail slower",
@@ -186,19 +182,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("gate: nothing changed", "equal", _gate(_nothing, (0, "gate: passed"))),
     Row("gate: records of a cell cut", "not known", _damaged),
-    Row(
-        "verify: E2E × 0.7, checksums mended",
-        "twice as slow",
-        _forged("verify", (1, "(-30%)")),
-    ),
-    Row(
-        "compare: E2E × 0.7, checksums mended",
-        "not known",
-        _forged("compare", (2, "does not verify")),
-    ),
-    Row(
-        "verify: a repeat taken out, all made again",
-        "a planned cell is missing",
-        _dropped,
-    ),
+    Row("verify: E2E × 0.7, checksums mended", "twice as slow", _forged("verify", (1, "(-30%)"))),
+    Row("compare: E2E × 0.7, checksums mended", "not known", _forged("compare", (2, "does not verify"))),
+    Row("verify: a repeat taken out, all made again", "a planned cell is missing", _dropped),
 )

@@ -123,25 +123,10 @@ ROWS: tuple[Row, ...] = (
         "TPOT 50.0, E2E 370 ms, 173 tok/s",
         _start_spread,
     ),
-    Row(
-        "constant server, 1 to 32 in flight",
-        "no mark",
-        _constant,
-    ),
+    Row("constant server, 1 to 32 in flight", "no mark", _constant),
     Row("constant server, `bench URL`", "no mark", _url),
-    *(
-        Row(
-            f"constant server, {name}, cpu profile",
-            "no mark",
-            _scenario(name),
-        )
-        for name in _SCENARIOS
-    ),
-    Row(
-        "`--rate 8`, 32 requests, five seeds, server of 10/s",
-        "8.0 per s each",
-        _rate,
-    ),
+    *(Row(f"constant server, {name}, cpu profile", "no mark", _scenario(name)) for name in _SCENARIOS),
+    Row("`--rate 8`, 32 requests, five seeds, server of 10/s", "8.0 per s each", _rate),
     Row(
         "drift of 4% a second",
         "a drift, `not-steady`",

@@ -223,11 +223,7 @@ def _caching(room: Path) -> Seen:
 
 _UNDECIDED = ("not comparable", "not enough runs")
 ROWS: tuple[Row, ...] = (
-    Row(
-        "the whole answer is written at once",
-        "TTFT = E2E = 440 ms; no gap is known",
-        _at_once,
-    ),
+    Row("the whole answer is written at once", "TTFT = E2E = 440 ms; no gap is known", _at_once),
     Row(
         "written at once against streamed, equal E2E",
         "slower in TTFT, E2E the same, TPOT not known",
@@ -238,16 +234,8 @@ ROWS: tuple[Row, ...] = (
         "not known whether it is kept",
         _tpot_limit(Behaviour(streams=False)),
     ),
-    Row(
-        "usage doubled",
-        "20 tokens, 181 tok/s",
-        _implausible(Behaviour(usage=doubled)),
-    ),
-    Row(
-        "usage half of the text events",
-        "20 tokens, 181 tok/s",
-        _implausible(Behaviour(usage=halved)),
-    ),
+    Row("usage doubled", "20 tokens, 181 tok/s", _implausible(Behaviour(usage=doubled))),
+    Row("usage half of the text events", "20 tokens, 181 tok/s", _implausible(Behaviour(usage=halved))),
     Row(
         "the total in place of the output tokens",
         "20 tokens, 181 tok/s",
@@ -298,11 +286,7 @@ ROWS: tuple[Row, ...] = (
             tokens=50,
         ),
     ),
-    Row(
-        "finish reason cancelled",
-        "no answer is whole",
-        _finish("cancelled", "aborted", "failed-requests"),
-    ),
+    Row("finish reason cancelled", "no answer is whole", _finish("cancelled", "aborted", "failed-requests")),
     Row(
         "finish reason content_filter",
         "no answer is whole",
@@ -314,16 +298,8 @@ ROWS: tuple[Row, ...] = (
         _finish("paused", "ok", "finish-reason-unknown"),
     ),
     Row("finish reason end_turn", "48 whole answers", _finish("end_turn", "ok", "")),
-    Row(
-        "one of two replicas 40% slower in decode",
-        "TPOT 20 and 28 ms",
-        _replicas,
-    ),
-    Row(
-        "saturated, and the in-flight cap holds requests back",
-        "the server carries 4.5/s of 10/s",
-        _capped,
-    ),
+    Row("one of two replicas 40% slower in decode", "TPOT 20 and 28 ms", _replicas),
+    Row("saturated, and the in-flight cap holds requests back", "the server carries 4.5/s of 10/s", _capped),
     Row(
         "--aa on a running server that keeps prompts",
         "TTFT 200 ms under both labels; 40 ms of a prompt that was seen",

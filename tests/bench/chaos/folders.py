@@ -131,13 +131,7 @@ def _make_whole(room: Path) -> None:
 
 
 def _case(
-    room: Path,
-    whole: Path,
-    kind: str,
-    rng: random.Random,
-    address: str,
-    heard: list[bytes],
-    tally: Tally,
+    room: Path, whole: Path, kind: str, rng: random.Random, address: str, heard: list[bytes], tally: Tally
 ) -> Iterator[str]:
     out = room / "results"
     shutil.rmtree(out, ignore_errors=True)

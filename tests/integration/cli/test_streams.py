@@ -46,12 +46,7 @@ def often(words, redirection, _code, unbuffered):
 
 @pytest.mark.parametrize(
     ("words", "redirection", "code", "unbuffered"),
-    list(
-        others_long(
-            [(*case, unbuffered) for case in STREAMS for unbuffered in ("", "1")],
-            often,
-        )
-    ),
+    list(others_long([(*case, unbuffered) for case in STREAMS for unbuffered in ("", "1")], often)),
 )
 def test_a_full_or_closed_stream(words, redirection, code, unbuffered):
     done = bench(words, redirection, PYTHONUNBUFFERED=unbuffered)

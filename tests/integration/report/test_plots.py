@@ -299,8 +299,7 @@ def test_lanes_are_as_many_as_requests_were_in_flight():
 def test_a_request_that_is_due_when_one_ends_takes_its_lane():
     """Both times are readings of one moment, which may differ by nanoseconds."""
     rows = records(
-        {"intended": 0, "sent": 0, "texts": [5, 10]},
-        {"intended": 10, "sent": 11, "texts": [15, 20]},
+        {"intended": 0, "sent": 0, "texts": [5, 10]}, {"intended": 10, "sent": 11, "texts": [15, 20]}
     ).requests
     rows["end_ns"][0] = rows["intended_ns"][1] + 13
     assert lanes_of(rows).tolist() == [1, 1]

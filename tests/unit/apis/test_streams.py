@@ -12,13 +12,7 @@ from harness.load.sse import Parsed, parse_answer, parse_document, parse_events
 from harness.mockserver.wire import chunk
 from harness.records.layout import UNKNOWN, EventKind, Outcome
 from tests.factories.answers import CHUNKED, chunked, field, head, play
-from tests.factories.api_streams import (
-    completions,
-    llamacpp_messages,
-    named,
-    vllm_messages,
-    vllm_responses,
-)
+from tests.factories.api_streams import completions, llamacpp_messages, named, vllm_messages, vllm_responses
 
 TEXTS = ["The", " sea", ' is "', "blue\n"]
 WHOLE = {

@@ -120,10 +120,7 @@ def test_estimates_with_runs_that_were_left_out_of_the_comparison_decide_nothing
     )
     about = [estimate("llamacpp", 90, 100, 110), estimate("vllm", 40, 50, 60)]
     (entry,) = judged([FASTER], estimates=about, comparison=[found])
-    assert (entry.verdict, entry.why) == (
-        "not decidable here",
-        "not enough runs: 2 and 2 runs, 3 are needed",
-    )
+    assert (entry.verdict, entry.why) == ("not decidable here", "not enough runs: 2 and 2 runs, 3 are needed")
 
 
 def test_figures_that_were_not_compared_are_held_by_their_estimates():

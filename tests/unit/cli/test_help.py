@@ -44,11 +44,7 @@ def test_examples_keep_their_lines_and_paragraphs_are_filled(capsys, monkeypatch
         (["run", "--conccurency", "1"], "unknown option '--conccurency'", "did you mean '--concurrency'?"),
         (["list", "sceanrios"], "argument WHAT: 'sceanrios' is not", "did you mean 'scenarios'?"),
         (["run", "--launch", "simlate"], "argument --launch: 'simlate' is not", "did you mean 'simulate'?"),
-        (
-            ["run", "--launch", "zzz"],
-            "argument --launch: 'zzz' is not",
-            "known: attach, auto, compose",
-        ),
+        (["run", "--launch", "zzz"], "argument --launch: 'zzz' is not", "known: attach, auto, compose"),
         (["run", "--scenario", "first-look"], "arguments are required: --backends", "`bench run --help`"),
         (["run", "--backends", "vllm"], "--scenario is required", "`bench list scenarios`"),
     ],

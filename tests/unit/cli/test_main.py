@@ -78,11 +78,7 @@ from harness.errors import ExitCode
             "unexpected argument '8'",
             "--concurrency 4,8",
         ),
-        (
-            ["run", "--backends", "vllm", "--seed", "4", "8"],
-            "unexpected argument '8'",
-            "`bench run --help`",
-        ),
+        (["run", "--backends", "vllm", "--seed", "4", "8"], "unexpected argument '8'", "`bench run --help`"),
         (["resume"], "arguments are required: RUN", "`bench list runs` lists those in results"),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
         (["run", "--seed=--"], "argument --seed: expected one argument", "`bench run --help`"),

@@ -37,8 +37,7 @@ def share(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "refusal"),
-    [(nodes.scratch, "folder", full_on_entry), (nodes, "write_bodies", full)],
+    ("owner", "name", "refusal"), [(nodes.scratch, "folder", full_on_entry), (nodes, "write_bodies", full)]
 )
 def test_a_node_that_cannot_write_raises_the_reason(monkeypatch, node, tmp_path, owner, name, refusal):
     monkeypatch.setattr(owner, name, refusal)

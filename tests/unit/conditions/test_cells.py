@@ -106,11 +106,7 @@ def test_chats_of_which_the_first_failed_have_no_mean_to_compare():
 )
 def test_figures_alone_have_the_lengths_that_their_rates_give(prompt, answer, found):
     def summary(label, prompt, answer):
-        rates = {
-            "requests_per_s": 5.0,
-            "input_tokens_per_s": 5 * prompt,
-            "output_tokens_per_s": 5 * answer,
-        }
+        rates = {"requests_per_s": 5.0, "input_tokens_per_s": 5 * prompt, "output_tokens_per_s": 5 * answer}
         file = documents.made(Imported, level="summary", reported=rates)
         rows = [{"texts": [1], "tokens": -1}]
         return cell(label, facts={"imported": file}, rows=rows, imported=as_json(file))

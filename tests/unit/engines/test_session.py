@@ -53,15 +53,9 @@ def test_a_running_server_is_asked_again_what_it_is(monkeypatch, given, names, m
     ("second", "found"),
     [
         ((["llama"], "1", {"kv": 990, "lora": True}), ("llama", "1", {"kv": 1000, "lora": True})),
-        (
-            (["qwen"], "2", {"kv": 500}),
-            ("llama + qwen", "1 + 2", {"kv": "1000 + 500", "lora": True}),
-        ),
+        ((["qwen"], "2", {"kv": 500}), ("llama + qwen", "1 + 2", {"kv": "1000 + 500", "lora": True})),
         (([], None, {}), ("llama", "1", {"kv": 1000, "lora": True})),  # 503 at this moment, the same else
-        (
-            ([], None, {"kv": 1000, "lora": False}),
-            ("llama", "1", {"kv": 1000, "lora": "True + False"}),
-        ),
+        (([], None, {"kv": 1000, "lora": False}), ("llama", "1", {"kv": 1000, "lora": "True + False"})),
     ],
 )
 def test_every_replica_is_asked_again_what_it_is(monkeypatch, second, found):

@@ -18,12 +18,7 @@ from harness.spec.backend_refs import load_backend
 
 STAND_INS = Path(harness.engines.__file__).parent / "shims" / "sglang_cpu"
 PROCESS = LaunchChoice("process", "")
-SMOLLM2 = {
-    "num_hidden_layers": 30,
-    "num_attention_heads": 9,
-    "num_key_value_heads": 3,
-    "hidden_size": 576,
-}
+SMOLLM2 = {"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3, "hidden_size": 576}
 # As SGLang 0.5.23 imports them on an x86-64 CPU for a text model.
 IMPORTS = """
 from sgl_kernel import assign_extend_cache_locs_cpu, copy_all_layer_kv_cache_cpu, verify_tree_greedy_cpu
@@ -70,8 +65,7 @@ def folder(tmp_path, **config):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "gib", "tokens"),
-    [("bfloat16", 2, 93_184), ("float32", 2, 46_592), ("bfloat16", 4, 186_368)],
+    ("dtype", "gib", "tokens"), [("bfloat16", 2, 93_184), ("float32", 2, 46_592), ("bfloat16", 4, 186_368)]
 )
 def test_a_kv_cache_of_so_many_gib_holds_as_many_tokens_as_vllm_says(tmp_path, dtype, gib, tokens):
     """vLLM 0.32.0 with two GiB on this model: "CPU KV cache size: 93,184 tokens"."""

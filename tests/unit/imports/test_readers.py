@@ -225,11 +225,7 @@ def test_rules_without_what_they_need_are_named():
 
     assert unchecked(None) == []
     left = set(RULES) - set(unchecked(File()))
-    assert left == {
-        IssueCode.CLIENT_UNVERIFIED,
-        IssueCode.FAILED_REQUESTS,
-        IssueCode.TOO_FEW_SAMPLES,
-    }
+    assert left == {IssueCode.CLIENT_UNVERIFIED, IssueCode.FAILED_REQUESTS, IssueCode.TOO_FEW_SAMPLES}
     assert set(NEEDS) <= set(RULES)
 
 

@@ -279,8 +279,7 @@ def test_a_message_with_a_code_is_no_error_by_itself(more: dict[str, object]) ->
 
 
 @pytest.mark.parametrize(
-    "block",
-    [b"data: {", b"data: [1]", b"data: \xff", b'data: {"choices":' + b"[" * 100_000],
+    "block", [b"data: {", b"data: [1]", b"data: \xff", b'data: {"choices":' + b"[" * 100_000]
 )
 def test_malformed_events_do_not_lose_the_others(block: bytes) -> None:
     parsed = parse_events(event(delta("a")) + block + b"\n\n" + event(delta("b")), ended=True)

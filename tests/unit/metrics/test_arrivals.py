@@ -287,10 +287,7 @@ def test_draws_given_their_count_are_doubted_no_more_often(count):
 
 def test_a_cell_that_did_not_keep_its_process_is_suspect():
     asked = drawn()
-    kept, ticks = (
-        made(asked, asked + 1000),
-        made(asked, asked // (60 * MS) * (60 * MS) + 60 * MS),
-    )
+    kept, ticks = (made(asked, asked + 1000), made(asked, asked // (60 * MS) * (60 * MS) + 60 * MS))
     told = facts(load=LOAD)
     assert "arrivals-differ" not in [r.code for r in judge(Evidence(RequestView(kept), told)).reasons]
     (reason,) = [r for r in judge(Evidence(RequestView(ticks), told)).reasons if r.code == "arrivals-differ"]

@@ -26,11 +26,7 @@ def requested(*rows):
 
 
 SHARED = (Part(1, 32), Part(2, 10))
-ROWS = (
-    (8, 100, "usual", SHARED, -1, 0),
-    (8, 60, "usual", SHARED, -1, 0),
-    (16, 40, "odd", SHARED[:1], -1, 0),
-)
+ROWS = ((8, 100, "usual", SHARED, -1, 0), (8, 60, "usual", SHARED, -1, 0), (16, 40, "odd", SHARED[:1], -1, 0))
 
 
 def test_figures_worked_out_on_paper():

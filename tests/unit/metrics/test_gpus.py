@@ -24,10 +24,7 @@ def held(*values: float) -> Samples:
 
 
 def gpus(*mig: Mapping[str, Any], **changes: object) -> dict[str, SampledSource]:
-    devices = [
-        {**CARD, "index": 0, "uuid": "u0"},
-        {**CARD, "index": 3, "uuid": "u3", "mig": mig},
-    ]
+    devices = [{**CARD, "index": 0, "uuid": "u0"}, {**CARD, "index": 3, "uuid": "u3", "mig": mig}]
     about = {"devices": devices, "chosen": "all"}
     return {"nvidia": documents.made(SampledSource, {"about": about, "unavailable": "", **changes})}
 

@@ -32,8 +32,7 @@ def _sent(ttft):
 def test_an_image_costs_the_difference_of_medians_by_the_difference_of_counts():
     """None 50 ms, one 90 and 110, three 230: (230 - 50) / 3; repeated ones (60 - 50) / 1."""
     found = cell(
-        *((0, 0, "", 50), (1, 10, FRESH, 90), (1, 10, FRESH, 110), (3, 30, FRESH, 230)),
-        (1, 10, AGAIN, 60),
+        *((0, 0, "", 50), (1, 10, FRESH, 90), (1, 10, FRESH, 110), (3, 30, FRESH, 230)), (1, 10, AGAIN, 60)
     )
     assert found.images.ms_by_sort == {FRESH: pytest.approx(60), AGAIN: pytest.approx(10)}
     assert found.image_ms == pytest.approx(60)

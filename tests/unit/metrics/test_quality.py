@@ -135,10 +135,7 @@ def test_a_tool_call_must_be_one_that_the_tool_takes(calls, verdict):
 
 @pytest.mark.parametrize(
     "expected",
-    [
-        Expected("regex", "(a|a)*b"),
-        Expected("json_schema", {"type": "string", "pattern": "^(a|a)*b$"}),
-    ],
+    [Expected("regex", "(a|a)*b"), Expected("json_schema", {"type": "string", "pattern": "^(a|a)*b$"})],
 )
 def test_a_pattern_that_never_ends_leaves_its_answers_unjudged(expected, monkeypatch):
     """40 letters would take it hours. Answers that end are judged, until too many did not end."""

@@ -40,12 +40,7 @@ ORDER = {
 def test_a_schema_is_answered_with_a_value_of_it():
     made = json.loads(of_schema(ORDER))
     assert re.fullmatch("[A-Z]{3}-[0-9]{4}", made.pop("id"))
-    assert made == {
-        "items": [{"price": 5, "count": 3}] * 2,
-        "state": "open",
-        "note": None,
-        "next": None,
-    }
+    assert made == {"items": [{"price": 5, "count": 3}] * 2, "state": "open", "note": None, "next": None}
 
 
 @pytest.mark.parametrize(

@@ -549,8 +549,7 @@ def test_a_night_counts_a_backend_at_a_load_once(whole_run, tmp_path, monkeypatc
     )
     steps = iter([first, later])
     monkeypatch.setattr(
-        "harness.nightly.run_suite._step",
-        lambda entry, *_: Step(entry, "measured", "", 0, 1.0, next(steps)),
+        "harness.nightly.run_suite._step", lambda entry, *_: Step(entry, "measured", "", 0, 1.0, next(steps))
     )
     noted: list[str] = []
     entry = Entry(scenario="shared-prefix", backends=("llamacpp",))

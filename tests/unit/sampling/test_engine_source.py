@@ -13,11 +13,7 @@ from harness.sampling.sources.engine import EngineExporter, EngineExporters
 
 URL, JSON_URL = "http://engine/metrics", "http://engine/iterations"
 TEXT = "a_total 5\nb_total 7\nrunning 2\n"
-PATHS = {
-    "running": "active",
-    "kv_use": "blocks.used / blocks.most",
-    "waiting": "queued",
-}
+PATHS = {"running": "active", "kv_use": "blocks.used / blocks.most", "waiting": "queued"}
 
 
 def exporter(**names):

@@ -326,10 +326,7 @@ def profiled(library, monkeypatch):
 
     def metrics(asked):
         passed = filled[place(asked.sample2)] - filled[place(asked.sample1)]
-        values = {
-            pynvml.NVML_GPM_METRIC_SM_UTIL: passed,
-            pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL: passed / 2,
-        }
+        values = {pynvml.NVML_GPM_METRIC_SM_UTIL: passed, pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL: passed / 2}
         for metric in asked.metrics[: asked.numMetrics]:
             metric.nvmlReturn = 0 if metric.metricId in values else NOT_SUPPORTED
             metric.value = values.get(metric.metricId, 77.0)

@@ -6,12 +6,7 @@ import pytest
 from harness.errors import SpecError
 from harness.host import paths
 from harness.spec import files
-from harness.spec.backend_refs import (
-    apply_variant,
-    load_backend,
-    parse_backend,
-    parse_backend_list,
-)
+from harness.spec.backend_refs import apply_variant, load_backend, parse_backend, parse_backend_list
 from harness.spec.definition_key import definition_key
 from harness.spec.dialect import with_api
 from harness.spec.models import load_models

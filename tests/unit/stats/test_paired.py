@@ -26,8 +26,7 @@ def mixed(first, second):
 
 
 @pytest.mark.parametrize(
-    ("lost", "gained", "expected"),
-    [(6, 0, 2 / 64), (0, 6, 2 / 64), (5, 1, 14 / 64), (3, 3, 1), (0, 0, 1)],
+    ("lost", "gained", "expected"), [(6, 0, 2 / 64), (0, 6, 2 / 64), (5, 1, 14 / 64), (3, 3, 1), (0, 0, 1)]
 )
 def test_mcnemar_worked_out_by_hand(lost, gained, expected):
     assert mcnemar(lost, gained) == pytest.approx(expected)

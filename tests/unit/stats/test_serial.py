@@ -5,13 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.stats.serial import (
-    correlation,
-    correlation_bound,
-    correlation_steps,
-    independent_share,
-    lasting,
-)
+from harness.stats.serial import correlation, correlation_bound, correlation_steps, independent_share, lasting
 
 RISING = [1.0, 2.0, 3.0, 4.0]  # 1.5, 0.5, 0.5, 1.5 away: 1.25 of neighbours over a spread of 5, and 1/4
 SWINGING = [6.0, 4.0, 6.0, 4.0]  # 1 away, each against the next: -3 over 4, and 1/4

@@ -101,8 +101,5 @@ CLASS = {
     ],
 )
 def test_a_trial_says_why_it_has_no_figure(metric, why):
-    reasons = {
-        "ttft_ms.p50": "1 sample; p50 needs 5",
-        "tpot_ms.p50": "2 of 8 requests never got there",
-    }
+    reasons = {"ttft_ms.p50": "1 sample; p50 needs 5", "tpot_ms.p50": "2 of 8 requests never got there"}
     assert lack(cell(by_kind={"1k": CLASS}, null_reasons=reasons), metric) == why

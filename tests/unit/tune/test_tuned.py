@@ -229,10 +229,7 @@ def test_a_search_without_other_values_has_no_candidate_that_failed():
 
 
 def test_a_candidate_that_was_better_when_the_budget_ended_is_named():
-    trials = [
-        Trial({}, 0.25, 200.0, "", "a", 2.0),
-        Trial({"max_sequences": 1}, 0.25, 100.0, "", "b", 2.0),
-    ]
+    trials = [Trial({}, 0.25, 200.0, "", "a", 2.0), Trial({"max_sequences": 1}, 0.25, 100.0, "", "b", 2.0)]
     why = why_default(trials, spent=True, unfinished={"max_sequences": 1})
     assert why == "max_sequences=1 was better in a trial, and the budget ended before all others had one"
 

@@ -38,27 +38,15 @@ def test_another_backend_may_have_another_version():
     ("first", "second", "words"),
     [
         ({"version": "1.1"}, {"version": "1.12"}, "engine version 1.1 (r0), 1.12 (r1)"),
-        (
-            {"version": "1.1 (server: b7)"},
-            {"version": "1.1 (server: b8)"},
-            "server version b7 (r0), b8 (r1)",
-        ),
+        ({"version": "1.1 (server: b7)"}, {"version": "1.1 (server: b8)"}, "server version b7 (r0), b8 (r1)"),
         ({"served_name": "llama"}, {"served_name": "qwen"}, "model llama (r0), qwen (r1)"),
         (
             {"image_digest": DIGEST},
             {"image_digest": OTHER_DIGEST},
             f"image digest {DIGEST} (r0), {OTHER_DIGEST} (r1)",
         ),
-        (
-            {"weights_sha256": "5f"},
-            {"weights_sha256": "60"},
-            "weights SHA-256 5f (r0), 60 (r1)",
-        ),
-        (
-            {"packages_sha256": "7a"},
-            {"packages_sha256": "7b"},
-            "packages SHA-256 7a (r0), 7b (r1)",
-        ),
+        ({"weights_sha256": "5f"}, {"weights_sha256": "60"}, "weights SHA-256 5f (r0), 60 (r1)"),
+        ({"packages_sha256": "7a"}, {"packages_sha256": "7b"}, "packages SHA-256 7a (r0), 7b (r1)"),
         (
             {"settings": {"context": "4096"}},
             {"settings": {"context": "2048"}},

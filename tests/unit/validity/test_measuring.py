@@ -18,9 +18,7 @@ def reasons(made, **changes):
 def loop(idle_ms, busy_ms, count=20):
     """One slot that waits `idle_ms` before each send."""
     sends = [(idle_ms + busy_ms) * i + idle_ms for i in range(count)]
-    return records(
-        *({"intended": t - idle_ms, "sent": t, "texts": [t + 5, t + busy_ms]} for t in sends),
-    )
+    return records(*({"intended": t - idle_ms, "sent": t, "texts": [t + 5, t + busy_ms]} for t in sends))
 
 
 @pytest.mark.parametrize(

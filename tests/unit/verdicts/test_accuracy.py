@@ -10,10 +10,7 @@ NEW, OLD = ComparedLabel(run="tuesday", label="engine"), ComparedLabel(run="mond
 
 
 def agreement(unloaded, saturated=None, sha256="same", **more):
-    conditions = {
-        "unloaded": {"marks": unloaded},
-        "saturated": {"marks": saturated or unloaded, **more},
-    }
+    conditions = {"unloaded": {"marks": unloaded}, "saturated": {"marks": saturated or unloaded, **more}}
     return made(Agreement, backends={"engine": conditions}, sha256=sha256)
 
 

@@ -79,10 +79,7 @@ def words(document):
 
 def test_each_backend_is_compared_with_itself():
     document = compare_runs([BASE, run("new", cells("vllm", 112), cells("tgi", 150.1))])
-    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [
-        ("vllm",) * 2,
-        ("tgi",) * 2,
-    ]
+    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [("vllm",) * 2, ("tgi",) * 2]
     assert words(document) == [["slower"], ["same"]]
     assert document.baseline == "base"
     assert document.pairs[0].findings[0].values == pytest.approx([112, 100], rel=0.01)

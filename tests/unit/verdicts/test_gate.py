@@ -71,8 +71,7 @@ def test_fewer_runs_are_enough_where_a_rule_ended_the_run():
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "expected"),
-    [(0, 6, ["failures"]), (0, 1, ["undecided"]), (1, 2, []), (6, 0, [])],
+    ("before", "now", "expected"), [(0, 6, ["failures"]), (0, 1, ["undecided"]), (1, 2, []), (6, 0, [])]
 )
 def test_more_failures_fail_the_gate_though_times_are_equal(before, now, expected):
     """Of the first run alone, so that five runs have `now` failures of 500 requests."""

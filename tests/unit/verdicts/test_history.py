@@ -54,11 +54,7 @@ def noisy(values, seed=0):
 
 def test_an_entry_is_a_backend_at_a_load():
     (entry,) = night(0, 100.0)
-    assert (entry.label, entry.load, entry.engine_version) == (
-        "vllm",
-        LoadPoint("concurrency", 4),
-        "b11549",
-    )
+    assert (entry.label, entry.load, entry.engine_version) == ("vllm", LoadPoint("concurrency", 4), "b11549")
     assert list(entry.metrics) == [METRIC]
     low, middle, high = entry.metrics[METRIC].interval
     assert low < middle < high
@@ -477,10 +473,7 @@ def test_each_change_is_told_as_so_many_times_worse(metric, ratios):
 
 @pytest.mark.parametrize(
     ("metric", "values", "share"),
-    [
-        (METRIC, (100.0, 125.0), 0.25),
-        ("output_tokens_per_s", (100.0, 80.0), 0.2),
-    ],
+    [(METRIC, (100.0, 125.0), 0.25), ("output_tokens_per_s", (100.0, 80.0), 0.2)],
 )
 def test_what_is_lost_is_a_share_of_the_best_level(metric, values, share):
     """As `bench compare` says it of the same two runs."""

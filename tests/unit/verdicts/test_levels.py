@@ -94,18 +94,8 @@ NEW, OLD = "of the new one", "of the baseline"
     ("old", "new", "verdict", "words"),
     [
         ("runs", "blocks", "not enough runs", "8 blocks are worth 6.6 independent ones, 8 are needed"),
-        (
-            "blocks",
-            "starts",
-            "not enough runs",
-            f"2 starts {NEW} and 8 blocks {OLD}, 3 are needed",
-        ),
-        (
-            "runs",
-            "starts",
-            "not enough runs",
-            f"2 starts {NEW} and 8 runs {OLD}, 3 are needed",
-        ),
+        ("blocks", "starts", "not enough runs", f"2 starts {NEW} and 8 blocks {OLD}, 3 are needed"),
+        ("runs", "starts", "not enough runs", f"2 starts {NEW} and 8 runs {OLD}, 3 are needed"),
     ],
 )
 def test_verdicts_between_unlike_sessions_are_alike_in_both_orders(old, new, verdict, words):

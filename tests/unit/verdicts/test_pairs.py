@@ -423,10 +423,7 @@ def test_a_percentile_that_failures_made_infinite_is_a_failure_in_it():
             for given in (("a", 80), ("b", 100)))  # fmt: skip
     a[2] = changed(a[2], ttft_ms={"p50": 1, "p99": None}, null_reasons={"ttft_ms.p99": reason})
     found = compare([*a, *b], rules).comparison
-    assert [(one.verdict, one.failed) for one in found] == [
-        ("not comparable", (1, 0)),
-        ("same", (0, 0)),
-    ]
+    assert [(one.verdict, one.failed) for one in found] == [("not comparable", (1, 0)), ("same", (0, 0))]
 
 
 RATE = Rules(primary="output_tokens_per_s", metrics=("output_tokens_per_s", "ttft_ms.p50"))

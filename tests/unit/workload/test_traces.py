@@ -340,11 +340,7 @@ def test_a_recorded_run_whose_warm_up_failed_is_replayed(tmp_path):
     """Warm-up is no part of the trace: what failed there is no line that cannot be used."""
     folder = RunFolder.create(tmp_path, "x")
     failed = {"texts": [], "tokens": -1, "outcome": Outcome.HTTP_ERROR, "phase": Phase.WARMUP}
-    made = records(
-        {"intended": 0, **failed},
-        {"intended": 5, **failed},
-        {"intended": 9, "texts": [10]},
-    )
+    made = records({"intended": 0, **failed}, {"intended": 5, **failed}, {"intended": 9, "texts": [10]})
     rows = [((9, 60, -1, 0, -1, -1), "", ())] * 3
     file = folder.write_requested("c1-r0", RequestTable.of(rows, []))
     folder.write_cell(made, facts(workload__file=file))

@@ -109,8 +109,7 @@ def test_where_parquet_cannot_be_written_is_one_error(capsys, made, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["summary.json", "--format", "jsonl"], ["table.parquet"], ["cells", "--format", "mlperf"]],
+    "words", [["summary.json", "--format", "jsonl"], ["table.parquet"], ["cells", "--format", "mlperf"]]
 )
 def test_no_file_of_a_run_is_replaced(capsys, made, tmp_path, words):
     """Its figures were lost, with exit code 0."""

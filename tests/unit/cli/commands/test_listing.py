@@ -176,8 +176,7 @@ def test_long_names_of_runs_stay_within_eighty_columns(capsys, runs):
     scenario = "questions-of-a-team-to-its-handbook"
     rmtree(runs / "c")  # whose error has a path, which stays whole
     change_json(
-        runs / "a" / "manifest.json",
-        lambda manifest: manifest["scenario"]["scenario"].update(name=scenario),
+        runs / "a" / "manifest.json", lambda manifest: manifest["scenario"]["scenario"].update(name=scenario)
     )
     (runs / "a").rename(runs / f"20261128T110045Z-{scenario}-9d3044")
     lines = listed(capsys, "runs", "--out", str(runs)).splitlines()

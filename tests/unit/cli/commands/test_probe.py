@@ -90,10 +90,7 @@ def test_another_api_is_named_and_a_server_without_a_version_is_not():
     assert last == "12 requests in 3.2 s: nothing that was seen differs from what is declared"
 
 
-@pytest.mark.parametrize(
-    ("finding", "code"),
-    [(HOLDS, 0), (UNKNOWN, 0), (DIFFERS, 1), (HARMLESS, 1)],
-)
+@pytest.mark.parametrize(("finding", "code"), [(HOLDS, 0), (UNKNOWN, 0), (DIFFERS, 1), (HARMLESS, 1)])
 def test_whatever_is_not_as_declared_fails(engine, capsys, finding, code):
     engine.answers, engine.known = probed(finding), ["dormant"]
     assert main(["probe", "vllm@eager=http://127.0.0.1:8000", "--timeout", "5"]) == code

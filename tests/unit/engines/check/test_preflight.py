@@ -155,11 +155,7 @@ def test_a_container_needs_docker_its_image_its_gpu_and_its_port(missing, line):
     [
         (None, 1, "needs 2 GPUs (0, 1): this machine has 1"),
         ("3", 8, "needs 2 GPUs (3): 1 to choose from"),
-        (
-            "",
-            8,
-            "needs 2 GPUs: 0 to choose from → change --gpus or CUDA_VISIBLE_DEVICES, or use",
-        ),
+        ("", 8, "needs 2 GPUs: 0 to choose from → change --gpus or CUDA_VISIBLE_DEVICES, or use"),
         ("0,9", 8, "needs 2 GPUs (0, 9): this machine has 8"),
         ("GPU-a,GPU-b", 8, None),
         ("2,3", 8, None),

@@ -31,10 +31,7 @@ FOUND = (
         ("tinydep", "2.0", "python_full_version < '3.13'"),
         ("tinydep-2.0%2Blocal-py3-none-any.whl", 500_000, "d1"),
     ),
-    (
-        ("onlywindows", "1", "sys_platform == 'win32'"),
-        ("onlywindows-1-cp311-cp311-win_amd64.whl", 2, "e1"),
-    ),
+    (("onlywindows", "1", "sys_platform == 'win32'"), ("onlywindows-1-cp311-cp311-win_amd64.whl", 2, "e1")),
 )
 
 

@@ -4,13 +4,7 @@ import re
 
 import pytest
 
-from harness.engines.speak.dialect import (
-    Chat,
-    can_say,
-    render_body,
-    set_otherwise,
-    unsupported_fields,
-)
+from harness.engines.speak.dialect import Chat, can_say, render_body, set_otherwise, unsupported_fields
 from harness.errors import SpecError
 from harness.host import paths
 from harness.spec.backend_refs import load_backend, parse_backend, parse_backend_list

@@ -20,11 +20,7 @@ broken_line
 def test_label_sets_are_summed_and_other_series_ignored():
     assert totals(
         TEXT, ["vllm:prompt_tokens_total", "llamacpp:requests_processing", "stamped", "absent"]
-    ) == {
-        "vllm:prompt_tokens_total": 15.5,
-        "llamacpp:requests_processing": 0.0,
-        "stamped": 4.0,
-    }
+    ) == {"vllm:prompt_tokens_total": 15.5, "llamacpp:requests_processing": 0.0, "stamped": 4.0}
 
 
 def test_special_values_are_numbers_and_words_are_not():

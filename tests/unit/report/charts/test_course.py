@@ -36,10 +36,7 @@ def test_runs_of_one_day_are_told_apart_by_their_time():
         for entry, minute in zip(found.entries, (27, 30), strict=True)
     )
     axis = course(replace(found, entries=entries)).x
-    assert (axis.title, [text for _, text in axis.ticks]) == (
-        "runs, by hour and minute",
-        ["15:27", "15:30"],
-    )
+    assert (axis.title, [text for _, text in axis.ticks]) == ("runs, by hour and minute", ["15:27", "15:30"])
 
 
 def test_one_run_is_no_course():

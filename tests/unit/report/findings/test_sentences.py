@@ -14,13 +14,7 @@ from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import doubt, doubts, doubts_by_count, order, orders, speedup
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.findings.goodput_words import limit_words
-from harness.report.findings.sentences import (
-    by_metric,
-    claims,
-    pair_words,
-    sentence,
-    under_load,
-)
+from harness.report.findings.sentences import by_metric, claims, pair_words, sentence, under_load
 from harness.report.text.screen import screen
 from harness.report.text.table import markdown, terminal
 from harness.report.view import asked_words, groups
@@ -306,8 +300,7 @@ def test_requests_that_load_an_adapter_are_counted_in_whole_numbers(swaps, words
 
 
 @pytest.mark.parametrize(
-    ("word", "why"),
-    [("not enough runs", ""), ("not comparable", "Not comparable in TTFT p50: so it is. ")],
+    ("word", "why"), [("not enough runs", ""), ("not comparable", "Not comparable in TTFT p50: so it is. ")]
 )
 def test_without_an_interval_it_says_why_and_what_was_measured(word, why):
     found = worded(pair("a", "b", word, ratio=None), labels="ab")
@@ -498,12 +491,7 @@ def _word(made, label, other, metric="ttft_ms.p50"):
 def _loaded(rates, waits):
     return summary(
         *(
-            cell(
-                "vllm",
-                {"kind": "concurrency", "value": users},
-                p50=wait,
-                output_tokens_per_s=rate,
-            )
+            cell("vllm", {"kind": "concurrency", "value": users}, p50=wait, output_tokens_per_s=rate)
             for users, rate, wait in zip((1, 4, 8), rates, waits, strict=True)
         )
     )

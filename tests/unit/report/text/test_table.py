@@ -321,8 +321,7 @@ def test_an_empty_run_says_so_and_does_not_fail():
 def test_a_rule_that_many_cells_break_is_one_warning() -> None:
     cells = [
         cell(
-            repeat=repeat,
-            validity=verdict("SUSPECT", "contended", f"{share}%", "10%", "stop what else runs"),
+            repeat=repeat, validity=verdict("SUSPECT", "contended", f"{share}%", "10%", "stop what else runs")
         )
         for repeat, share in enumerate((91, 95, 96, 97, 98))
     ]

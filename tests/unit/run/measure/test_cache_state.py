@@ -10,14 +10,7 @@ import pytest
 from harness.model import LoadPoint
 from harness.plan import Cell
 from harness.run.measure import cache_state, job
-from harness.run.measure.cache_state import (
-    Attempt,
-    _emptied,
-    _may_need_front,
-    _number,
-    _send,
-    bring_about,
-)
+from harness.run.measure.cache_state import Attempt, _emptied, _may_need_front, _number, _send, bring_about
 from harness.run.measure.job import UNSALTED, Salt
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare

@@ -60,10 +60,7 @@ def test_a_flag_of_engines_is_refused_where_it_has_no_effect(backends, given, sa
         ("embed-queries", {"accuracy": 600}, "--accuracy: questions are answered by text, and these answers"),
         (
             "fixed-length",
-            {
-                "find_capacity": True,
-                "overrides": {"verdict.between_repeats": "keep", "slo.ttft_ms.p95": 500},
-            },
+            {"find_capacity": True, "overrides": {"verdict.between_repeats": "keep", "slo.ttft_ms.p95": 500}},
             "--between-repeats: each search of a capacity has a start of its own",
         ),
     ],
