@@ -33,7 +33,7 @@ class Verified:
 
 
 def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verified:
-    """`hit_rate` as metrics.cache_hits.hit_rate() gives it."""
+    """`hit_rate` as metrics.cache_hits.hit_rate_of() gives it."""
     wanted = state(facts)
     if wanted != "any":
         return _verify(wanted, view, facts, hit_rate)

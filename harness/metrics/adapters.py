@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.metrics import latency
-from harness.metrics.view import CellView, Figures, Mask
+from harness.metrics.latency import median_ms
+from harness.metrics.view import CellView, Figures
 from harness.model import AdapterFigures
 from harness.model.numbers import quotient
 from harness.records.layout import UNKNOWN
@@ -22,7 +22,7 @@ def compute(cell: CellView) -> Figures:
     if "lora" in cell.facts.request.unsupported:
         why = "requests to this engine cannot name an adapter: all went to the base model"
         return Figures({"adapters": why}, adapters=None)
-    kinds = np.array(requested.kinds, object)[cell.requests["seq"]]
+    kinds = requested.kinds_of(cell.requests["seq"])
     slots = (cell.facts.engine_values or {}).get("lora_slots")
     base = kinds == BASE
     order = np.argsort(cell.requests["sent_ns"], kind="stable")
@@ -31,9 +31,11 @@ def compute(cell: CellView) -> Figures:
     if isinstance(slots, int):
         first[order] = loaded([str(kind) for kind in kinds[order]], slots)
     held = ~base & ~first
-    ttft, tpot = ({name: _median(cell, mask, metric) for name, mask in (("base", base), ("held", held))}
-                  for metric in ("ttft_ms", "tpot_ms"))  # fmt: skip
-    swapped = _median(cell, first, "ttft_ms")
+    parts = {"base": cell.part(base), "held": cell.part(held)}
+    ttft, tpot = (
+        {name: median_ms(part, metric) for name, part in parts.items()} for metric in ("ttft_ms", "tpot_ms")
+    )
+    swapped = median_ms(cell.part(first), "ttft_ms")
     return Figures(
         adapters=AdapterFigures(
             count=count,
@@ -58,12 +60,6 @@ def loaded(names: Sequence[str], slots: int) -> list[bool]:
             if len(held) > slots:
                 held.popitem(last=False)
     return first
-
-
-def _median(cell: CellView, mask: Mask, metric: str) -> float | None:
-    values = latency.values_ms(cell.part(mask))[metric]
-    finite = values[np.isfinite(values)]
-    return float(np.median(finite)) if len(finite) else None
 
 
 def _less(value: float | None, other: float | None) -> float | None:

@@ -38,7 +38,16 @@ def compute(cell: CellView) -> Figures:
 
 
 def hit_rate_of(cell: CellView) -> tuple[float | None, str | None]:
-    return hit_rate(cell, cell.facts.server_counters)
+    """Cached over prompt tokens, and the source: usage blocks of measured answers, else the engine's
+    counters.
+
+    Counters are of the whole cell, warm-up included; their `prompt_tokens` include the cached ones.
+    """
+    share = cached_share(cell.answers)
+    if share is not None:
+        return share, "usage"
+    share = _cached_by_counters(cell.facts.server_counters)
+    return (None, None) if share is None or share > 1 else (share, "counters")
 
 
 def measured_facts(cell: CellView) -> CellFacts:
@@ -100,25 +109,15 @@ def _counts(cell: CellView, asked: RequestTable) -> Mapping[str, NDArray[np.int6
     return prefix.counted(cell, asked) if later and changes else None
 
 
-def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:
-    """Cached over prompt tokens, and the source: usage blocks of measured answers, else the engine's
-    counters.
-
-    `counters` are differences over the whole cell, warm-up included; their `prompt_tokens` include the
-    cached ones.
-    """
-    share = cached_share(view.answers)
-    if share is not None:
-        return share, "usage"
-    counted_share = _counted_share(counters)
-    return (None, None) if counted_share is None or counted_share > 1 else (counted_share, "counters")
-
-
-def _counted_share(counters: Mapping[str, float] | None) -> float | None:
-    """Returns the hit rate by the engine's counters, above 1 where they cannot be right; or None."""
-    if not counters or not counters.get("prompt_tokens") or "cached_prompt_tokens" not in counters:
+def counted_share(counters: Mapping[str, float] | None, part: str, whole: str) -> float | None:
+    """One counter over another, above 1 where they cannot be right; None if one is missing, or `whole` 0."""
+    if not counters or not counters.get(whole) or part not in counters:
         return None
-    return counters["cached_prompt_tokens"] / counters["prompt_tokens"]
+    return counters[part] / counters[whole]
+
+
+def _cached_by_counters(counters: Mapping[str, float] | None) -> float | None:
+    return counted_share(counters, "cached_prompt_tokens", "prompt_tokens")
 
 
 def host_share(counters: Mapping[str, float] | None) -> float | None:
@@ -139,9 +138,9 @@ def cached_share(rows: Rows) -> float | None:
 
 
 def why_unknown(view: RequestView, counters: Mapping[str, float] | None) -> str:
-    """The reason `hit_rate` of the same is None."""
+    """The reason that there is no hit rate."""
     known, answers = len(counted(view)), len(view.answers)
-    if len(beyond_prompt(view)) or (_counted_share(counters) or 0.0) > 1:
+    if len(beyond_prompt(view)) or (_cached_by_counters(counters) or 0.0) > 1:
         return "the server counts more cached tokens than prompt tokens"
     if not known:
         return OfServer("neither usage nor counters report cached tokens")

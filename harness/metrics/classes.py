@@ -39,7 +39,7 @@ def _kinds(requested: RequestTable, rows: NDArray[Any]) -> Iterator[tuple[str, M
     """Yields nothing for a workload of one kind."""
     names = set(requested.kinds)
     if len(names) > 1:
-        kinds = np.array(requested.kinds, object)[rows]
+        kinds = requested.kinds_of(rows)
         yield from (
             (str(kind), kinds == kind) for kind in sorted(names, key=lambda kind: (size_of(kind), kind))
         )
@@ -58,7 +58,7 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
     """
     if requested is None or not {ALONE, BESIDE} <= set(requested.kinds):
         return None, "no victim probe"
-    kinds = np.array(requested.kinds, object)[view.requests["seq"]]
+    kinds = requested.kinds_of(view.requests["seq"])
     disturbed = (kinds == ALONE) & in_flight.at_once_with(view.requests, kinds == HEAVY)
     chosen = (kinds == ALONE) & ~disturbed, kinds == BESIDE
     alone, beside = (latency.values_ms(view.part(mask))["e2e_ms"] for mask in chosen)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import bundling, latency, sample_size
 from harness.metrics.view import CellView, Figures, RequestView, Rows
-from harness.model import UNSET, CellFacts, OutputTokens, Requests, TemplateTokens
+from harness.model import UNSET, OutputTokens, Requests, TemplateTokens
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 
@@ -24,11 +24,8 @@ def compute(cell: CellView) -> Figures:
 
 
 def requests_of(cell: CellView) -> Requests:
-    return requests(cell.requests, cell.facts)
-
-
-def requests(every: Rows, facts: CellFacts) -> Requests:
     """Counts the measured phase with its impatient users; warm-up requests are counted apart."""
+    every, facts = cell.requests, cell.facts
     rows = every[every["phase"] != Phase.WARMUP]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]

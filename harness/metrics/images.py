@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from statistics import fmean
 
-import numpy as np
-
-from harness.metrics import latency
+from harness.metrics.cache_hits import counted_share
+from harness.metrics.latency import median_ms
 from harness.metrics.view import CellView, Figures
 from harness.model import ImageFigures
 from harness.records.layout import UNKNOWN
@@ -27,7 +26,7 @@ def compute(cell: CellView) -> Figures:
         sent=int(asked["images"].sum()),
         sent_bytes=int(asked["image_bytes"].sum()),
         ms_by_sort=by_sort,
-        cache_hit_rate=_hit_rate(cell.facts.server_counters),
+        cache_hit_rate=counted_share(cell.facts.server_counters, "image_hits", "image_queries"),
     )
     lacking = {} if fresh else {"image_ms": "no fresh images, or only one count of them, were answered"}
     return Figures(image_ms=fmean(fresh) if fresh else None, images=figures, nulls=lacking)
@@ -36,14 +35,12 @@ def compute(cell: CellView) -> Figures:
 def _ms_by_sort(cell: CellView, requested: RequestTable) -> dict[str, float | None]:
     """TTFT per image: of requests with the most images less those with the fewest, by their medians."""
     rows = requested.numbers[cell.requests["seq"]]
-    kinds = np.array(requested.kinds, object)[cell.requests["seq"]]
+    kinds = requested.kinds_of(cell.requests["seq"])
     medians: dict[str, dict[int, float]] = {}
     for kind in sorted(set(requested.kinds)):
-        values = latency.values_ms(cell.part(kinds == kind))["ttft_ms"]
-        values = values[np.isfinite(values)]
-        if len(values):
+        if (median := median_ms(cell.part(kinds == kind), "ttft_ms")) is not None:
             count = int(rows["images"][kinds == kind][0])
-            medians.setdefault(kind.partition(" x ")[2], {})[count] = float(np.median(values))
+            medians.setdefault(kind.partition(" x ")[2], {})[count] = median
     without = medians.pop("", {})
     return {sort: _slope({**without, **by_count}) for sort, by_count in medians.items()}
 
@@ -51,9 +48,3 @@ def _ms_by_sort(cell: CellView, requested: RequestTable) -> dict[str, float | No
 def _slope(medians: Mapping[int, float]) -> float | None:
     least, most = min(medians), max(medians)
     return None if least == most else (medians[most] - medians[least]) / (most - least)
-
-
-def _hit_rate(counters: Mapping[str, float] | None) -> float | None:
-    if not counters or "image_hits" not in counters or not counters.get("image_queries"):
-        return None
-    return counters["image_hits"] / counters["image_queries"]

@@ -61,6 +61,13 @@ def values_ms(view: RequestView) -> dict[str, Floats]:
     return {name: of_metric(view, name) for name in names}
 
 
+def median_ms(view: RequestView, name: str) -> float | None:
+    """The median of the requests that have this latency; None where none has."""
+    values = of_metric(view, name)
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if len(finite) else None
+
+
 def of_metric(view: RequestView, name: str) -> Floats:
     """One latency: of each measured request, or of those that can have it."""
     span = METRICS[name].span

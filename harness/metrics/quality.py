@@ -106,7 +106,7 @@ def form_refused(requests: Rows, requested: RequestTable | None) -> Mask:
     """Requests that the engine refused for their constraint or another field."""
     if requested is None:
         return np.zeros(len(requests), bool)
-    shaped = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
+    shaped = np.isin(requested.kinds_of(requests["seq"]), SHAPES)
     for_form = ~np.isin(requests["http_status"], _NOT_FOR_FORM)
     mask: Mask = shaped & _refused(requests) & for_form
     return mask
@@ -188,7 +188,7 @@ def _constraint(view: RequestView, requested: RequestTable, free: set[str]) -> C
     """The cost of constraining: the first answer to each schema against later ones, and TPOT against free
     answers."""
     rows = view.answers
-    kinds = np.array(requested.kinds, object)[rows["seq"]]
+    kinds = requested.kinds_of(rows["seq"])
     constrained = ~np.isin(kinds, [*free, ""])
     if not constrained.any() or not (kinds == FREE).any():
         return None

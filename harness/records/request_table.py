@@ -72,6 +72,9 @@ class RequestTable:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def kinds_of(self, seqs: NDArray[np.int32]) -> NDArray[np.object_]:
+        return np.array(self.kinds, object)[seqs]
+
     def items(self) -> NDArray[np.int32] | None:
         """Number of vectors or scores that each answer must have; None if answers are text."""
         counts = self.numbers["items"].astype(np.int32)
