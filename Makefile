@@ -144,6 +144,7 @@ soak: $(VENV)/ready ## memory and descriptors of every process over SOAK_MINUTES
 studies: $(VENV)/ready ## statistical studies behind the figures in docs: about two hours
 	$(BIN)/python -m tests.bench.rates
 	$(BIN)/python -m tests.bench.verdict_study
+	$(BIN)/python -m tests.bench.per_user_study
 	$(BIN)/python -m tests.bench.capacity_study --times 13
 	$(BIN)/python -m tests.bench.capacity_study --wire 1 --seconds 4
 	$(BIN)/python -m tests.bench.coverage
@@ -158,6 +159,7 @@ studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuz
 	$(BIN)/python -m tests.bench.capacity_study --times 1 --only 20/s
 	$(BIN)/python -m tests.bench.verdict_study --times 400 --rows 2
 	$(BIN)/python -m tests.bench.verdict_study --times 100 --rows 5
+	$(BIN)/python -m tests.bench.per_user_study --times 100
 	$(BIN)/python -m tests.bench.fuzz_streams --count 50000 --seconds 45
 
 bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studies

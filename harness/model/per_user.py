@@ -20,7 +20,7 @@ class SpeedFigure(Record, frozen=True, kw_only=True):
     ] = None
     interval: Annotated[
         Interval | None,
-        doc("95% interval, the error of interpolation included; null: one repeat, or outside the curve."),
+        doc("95% interval with the error of interpolation; null: too few repeats, or outside the curve."),
     ] = None
 
 

@@ -169,13 +169,13 @@ def _mean(points: Sequence[Point]) -> Point:
     return speed, rate
 
 
-def _figure(curve: Curve, level: float) -> SpeedFigure:
+def _figure(curve: Curve, level: float, least: int) -> SpeedFigure:
     found = list(curve.at(level).values())
     if not found:
         return SpeedFigure(label=curve.label, reach=curve.reach(level))
     middle = math.exp(float(np.mean([math.log(value.middle) for value in found])))
     interval = None
-    if len(found) > 1:
+    if len(found) >= least:
         ways = [Shift.of_mean(np.log([value[way] for value in found])) for way in _WAYS]
         interval = exponential(Either(tuple(ways)).interval())
     return SpeedFigure(label=curve.label, reach="within", tokens_per_s=middle, interval=interval)
@@ -212,7 +212,7 @@ class _Level:
     def __init__(
         self, kind: Kind, speed: float, found: Sequence[Curve], pairs: Sequence["_Pair"], rules: Rules
     ) -> None:
-        self.kind, self.speed, self.curves = kind, speed, found
+        self.kind, self.speed, self.curves, self.least = kind, speed, found, rules.min_runs
         self.tests = [
             _Test(pair, speed, rules) for pair in pairs if all(curve.at(speed) for curve in pair.sides)
         ]
@@ -222,7 +222,7 @@ class _Level:
             kind=self.kind,
             tokens_per_s_per_user=self.speed,
             per=per,
-            figures=tuple(_figure(curve, self.speed) for curve in self.curves),
+            figures=tuple(_figure(curve, self.speed, self.least) for curve in self.curves),
             pairs=tuple(test.verdict() for test in self.tests),
         )
 

@@ -13,9 +13,14 @@ MOST_PAIRS = 3  # of a speed that are spelled out; summary.json has all
 
 
 def per_user_lines(summary: Summary) -> Iterator[str]:
-    """A line per speed: the pairs of the backend that carries most, and who never reaches it."""
+    """A line per speed: the pairs of the backend that carries most, and who never reaches it.
+
+    Pairs with too few repeats for an interval have none: the run says so as a whole.
+    """
     for level in summary.per_user:
-        parts = [*map(pair_words, _shown(level)), *_more(level), *_never(level)]
+        amount = f"output tokens/s{' per GPU' if level.per == 'GPU' else ''}"
+        shown = (pair_words(pair, amount) for pair in _ordered(level)[:MOST_PAIRS])
+        parts = [*shown, *_more(level), *_never(level)]
         if parts:
             yield plain(f"at {speed_words(level)}: {'; '.join(parts)}", 900)
 
@@ -24,35 +29,34 @@ def speed_words(level: SpeedLevel) -> str:
     return f"{short(level.tokens_per_s_per_user)} tokens/s per user"
 
 
-def pair_words(pair: SpeedPair) -> str:
+def pair_words(pair: SpeedPair, amount: str) -> str:
     """`vllm carries 1.42 times the output tokens/s of sglang (1.31 to 1.55)`."""
     if pair.verdict == "not comparable":
         return f"{pair.a} and {pair.b} are not comparable: {pair.why}"
-    if pair.ratio is None:
-        return f"{pair.a} and {pair.b}: {pair.why}"
+    assert pair.ratio is not None
     low, times, high = map(short, pair.ratio)
     if pair.verdict == "same":
-        return f"{pair.a} and {pair.b} carry the same output tokens/s"
+        return f"{pair.a} and {pair.b} carry the same {amount}"
     if pair.verdict == "undecided":
         times = f"{times} times ({low} to {high})"
         return f"undecided whether {pair.a} carries more than {pair.b}: {times}; {pair.why}"
-    return f"{pair.a} carries {times} times the output tokens/s of {pair.b} ({low} to {high})"
+    return f"{pair.a} carries {times} times the {amount} of {pair.b} ({low} to {high})"
+
+
+def _worded(level: SpeedLevel) -> list[SpeedPair]:
+    return [pair for pair in level.pairs if pair.ratio or pair.verdict == "not comparable"]
 
 
 def _ordered(level: SpeedLevel) -> list[SpeedPair]:
     """The pairs of the backend with most tokens/s, which comes first in each; then the others."""
-    ahead = [_reversed(pair) if pair.ratio and pair.ratio.estimate < 1 else pair for pair in level.pairs]
+    ahead = [_reversed(pair) if pair.ratio and pair.ratio.estimate < 1 else pair for pair in _worded(level)]
     most = max(level.figures, key=lambda figure: figure.tokens_per_s or 0.0).label
     return sorted(ahead, key=lambda pair: pair.a != most)
 
 
-def _shown(level: SpeedLevel) -> list[SpeedPair]:
-    return _ordered(level)[:MOST_PAIRS]
-
-
 def _more(level: SpeedLevel) -> Iterator[str]:
-    if len(level.pairs) > MOST_PAIRS:
-        yield f"{counted(len(level.pairs) - MOST_PAIRS, 'more pair')} in summary.json"
+    if (more := len(_worded(level)) - MOST_PAIRS) > 0:
+        yield f"{counted(more, 'more pair')} in summary.json"
 
 
 def _reversed(pair: SpeedPair) -> SpeedPair:

@@ -127,6 +127,7 @@ def test_few_repeats_have_figures_and_no_verdict():
     assert (pair.verdict, pair.why) == ("undecided", "1 repeat with both curves, 3 are needed")
     assert found[0].figures[0].tokens_per_s is not None
     assert found[0].figures[0].interval is None
+    assert lines(sweep("vllm", noise=NOISE[:1]), sweep("sglang", noise=NOISE[:1])) == []
 
 
 def test_a_load_with_a_failed_run_is_not_on_the_curve():
