@@ -4,7 +4,7 @@ Numbers of an INVALID cell describe the load generator, not the server, and neve
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -14,6 +14,7 @@ from harness.model import (
     VERDICTS,
     Capacity,
     CellResult,
+    Estimate,
     Lengths,
     LoadPoint,
     Price,
@@ -21,6 +22,7 @@ from harness.model import (
     Summary,
 )
 from harness.model import labels as in_order
+from harness.model.grouping import grouped
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted, quotient
 from harness.report.wording import listing
@@ -52,8 +54,7 @@ class Row:
 
     label: str
     cells: tuple[CellResult, ...]
-    # By dotted path, 95% intervals of percentiles over the requests of all runs, where one is too short.
-    pooled: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)  # by dotted path
     unit: str = "repeat"  # the name of a repeat in this run
 
     @property
@@ -83,8 +84,13 @@ class Row:
 
         None if neither is known.
         """
-        found = self.median(path)
-        return self.pooled[path][1] if found is None and path in self.pooled else found
+        found, pooled = self.median(path), self.pooled(path)
+        return pooled[1] if found is None and pooled else found
+
+    def pooled(self, path: str) -> tuple[float, float, float] | None:
+        """The 95% interval of a percentile over the requests of all runs, where one run is too short."""
+        estimate = self.estimates.get(path)
+        return estimate.whole if estimate and estimate.method == "pooled" and estimate.runs > 1 else None
 
     def why_unknown(self, path: str) -> str:
         if not self.usable:
@@ -105,24 +111,15 @@ class Group:
 def groups(summary: Summary) -> list[Group]:
     """Sorted by load point, closed loop before open; rows in the order in which the backends were first
     measured."""
-    pooled: dict[tuple[str, LoadPoint], dict[str, Sequence[float]]] = {}
-    for estimate in summary.estimates:
-        if estimate.method == "pooled" and estimate.runs > 1 and estimate.whole is not None:
-            pooled.setdefault((estimate.label, estimate.load), {})[estimate.metric] = estimate.whole
-    by_point: dict[LoadPoint, dict[str, list[CellResult]]] = {}
-    for cell in summary.cells:
-        by_point.setdefault(cell.point, {}).setdefault(cell.label, []).append(cell)
-    unit = unit_of(summary)
-    return [
-        Group(
-            point,
-            tuple(
-                Row(label, tuple(mine), pooled.get((label, point), {}), unit)
-                for label, mine in by_point[point].items()
-            ),
-        )
-        for point in sorted(by_point)
-    ]
+    estimates = grouped(((estimate.load, estimate.label), estimate) for estimate in summary.estimates)
+    unit, by_point = unit_of(summary), grouped((cell.point, cell) for cell in summary.cells)
+
+    def rows(point: LoadPoint) -> Iterator[Row]:
+        for label, mine in grouped((cell.label, cell) for cell in by_point[point]).items():
+            found = {estimate.metric: estimate for estimate in estimates.get((point, label), ())}
+            yield Row(label, tuple(mine), found, unit)
+
+    return [Group(point, tuple(rows(point))) for point in sorted(by_point)]
 
 
 def leading(summary: Summary, load_groups: Sequence[Group]) -> list[Group]:

@@ -11,7 +11,6 @@ from harness.report.charts.distribution import distributions
 from harness.report.charts.load import against_load
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.pareto import trade_offs
-from harness.report.charts.values import Values
 from harness.report.samples import Samples
 from harness.report.view import groups, labels
 
@@ -24,13 +23,13 @@ MOST_ON_PAPER = 100  # backends: there are 72 looks, and a picture of a thousand
 def charts(summary: Summary, samples: Mapping[str, Samples]) -> Iterator[Chart]:
     """`samples` by cell name. Charts without a value are left out, and none is for papers if it cannot be
     read there."""
-    load_groups, order, values = groups(summary), labels(summary), Values(summary)
+    load_groups, order = groups(summary), labels(summary)
     found = chain(
         distributions(load_groups, samples, order),
-        against_load(load_groups, values, order, summary.knees),
-        against_depth(load_groups, values, order),
-        trade_offs(load_groups, values, order),
-        speed_and_accuracy(load_groups, values, order, summary.agreement),
+        against_load(load_groups, order, summary.knees),
+        against_depth(load_groups, order),
+        trade_offs(load_groups, order),
+        speed_and_accuracy(load_groups, order, summary.agreement),
     )
     for chart in found:
         yield replace(chart, paper=chart.paper and len(order) <= MOST_ON_PAPER)

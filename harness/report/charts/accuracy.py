@@ -10,7 +10,7 @@ from harness.report.charts.axes import fitted, linear
 from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.pareto import LONGEST_MARK, front
-from harness.report.charts.values import Values, kinds_words
+from harness.report.charts.values import kinds_words
 from harness.report.view import Group, point_words
 from harness.report.wording import plain, short_names
 
@@ -19,13 +19,13 @@ _STEP = 10  # percent, to which the ends of the axis are rounded
 
 
 def speed_and_accuracy(
-    groups: Sequence[Group], values: Values, order: Sequence[str], agreement: Agreement | None
+    groups: Sequence[Group], order: Sequence[str], agreement: Agreement | None
 ) -> Iterator[Chart]:
     """Uses the highest load, during which the questions may have been asked."""
     if agreement is None or not groups:
         return
     *_, group = groups
-    rates = series([group], values, RATE)
+    rates = series([group], RATE)
     lines = list(_lines(rates, group.point, order, agreement))
     if len(lines) < 2:
         return

@@ -27,7 +27,7 @@ def course(series: Series) -> Chart | None:
         Line(
             "level",
             None,
-            tuple(Point(x, level.value * shown.scale) for x in _ends(level.start, level.stop)),
+            tuple(Point(x, level.value * shown.scale) for x in (level.start - 0.4, level.stop - 0.6)),
             "ideal",
         )
         for level in levels
@@ -74,10 +74,6 @@ def _around(title: str, values: Sequence[float]) -> Axis:
     room = max(0.15 * (high - low), LEAST_ROOM * high)
     begins = max(0.0, low - room)
     return linear(f"{title}, not from 0" if begins else title, begins, high + room)
-
-
-def _ends(start: int, stop: int) -> tuple[float, float]:
-    return start - 0.4, stop - 0.6
 
 
 def _point(series: Series, index: int, shown: Measure) -> Point:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.model.measures import measure
 from harness.report.charts.axes import fitted, loads
 from harness.report.charts.model import Chart, Line, Point
-from harness.report.charts.values import Value, Values, kinds_words
+from harness.report.charts.values import Value, kinds_words, value_of
 from harness.report.depths import depths
 from harness.report.view import Group, Row, point_words
 from harness.report.wording import plain
@@ -15,14 +15,14 @@ _LEAST = 2  # depths of a line
 _SHOWN = ("ttft_ms.p50", "tpot_ms.p50")
 
 
-def against_depth(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
+def against_depth(groups: Sequence[Group], order: Sequence[str]) -> Iterator[Chart]:
     """Draws a chart of each at every load that has several depths."""
     for group in groups:
         for path in _SHOWN:
             lines: list[Line] = []
             drawn: list[Value] = []
             for row in group.rows:
-                found = tuple(_values(row, path, values))
+                found = tuple(_values(row, path))
                 if len(found) >= _LEAST:
                     points = tuple(point for _, point in found)
                     lines.append(Line(row.label, order.index(row.label), points))
@@ -31,10 +31,10 @@ def against_depth(groups: Sequence[Group], values: Values, order: Sequence[str])
                 yield _chart(group, path, lines, kinds_words(drawn))
 
 
-def _values(row: Row, path: str, values: Values) -> Iterator[tuple[Value, Point]]:
+def _values(row: Row, path: str) -> Iterator[tuple[Value, Point]]:
     for classes, tokens in depths(row).items():
         shown = measure(f"{classes}.{path}")
-        if value := values.value(row, shown):
+        if value := value_of(row, shown):
             name = classes.partition(".")[2]
             point = Point(float(tokens), value.middle, name, value.text(shown), value.low, value.high)
             yield value, point

@@ -12,7 +12,7 @@ from harness.model.measures import Measure, charted, measure
 from harness.model.numbers import as_given, number
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
-from harness.report.charts.values import Value, Values, kinds_words
+from harness.report.charts.values import Value, kinds_words, value_of
 from harness.report.view import Group, Row, limits_ms, point_words
 from harness.report.wording import plain, short_names
 from harness.verdicts import knee
@@ -38,16 +38,14 @@ ByLoad = dict[LoadPoint, Value]
 Series = dict[str, ByLoad]
 
 
-def against_load(
-    groups: Sequence[Group], values: Values, order: Sequence[str], knees: Sequence[Knee] = ()
-) -> Iterator[Chart]:
+def against_load(groups: Sequence[Group], order: Sequence[str], knees: Sequence[Knee]) -> Iterator[Chart]:
     """Charts against the load; those against working sets leave out the control, which has none."""
     drawn = [group for group in groups if group.point.kind != "working-set" or group.point.value]
     limits = limits_ms(row for group in groups for row in group.rows)
     beyond = [measure(path) for path in limits if measure(path) not in DRAWN]
     for shown in (*beyond, *DRAWN):
         for kind, same_kind in groupby(drawn, key=lambda group: group.point.kind):
-            for chart in _chart(shown, kind, list(same_kind), values, order, limits.get(shown.path)):
+            for chart in _chart(shown, kind, list(same_kind), order, limits.get(shown.path)):
                 found = [mark for mark in knees if mark.value] if shown.path == HITS else []
                 yield _with_knees(chart, found, order) if kind == "working-set" else chart
 
@@ -65,12 +63,12 @@ def _with_knees(chart: Chart, knees: Sequence[Knee], order: Sequence[str]) -> Ch
     return replace(chart, lines=(*chart.lines, *lines), description=f"{chart.description}{sentences}")
 
 
-def series(groups: Sequence[Group], values: Values, shown: Measure) -> Series:
+def series(groups: Sequence[Group], shown: Measure) -> Series:
     """Label → load → value."""
     by_label: Series = {}
     for group in groups:
         for row in group.rows:
-            if value := values.value(row, shown):
+            if value := value_of(row, shown):
                 by_label.setdefault(row.label, {})[group.point] = value
     return by_label
 
@@ -79,15 +77,14 @@ def _chart(
     shown: Measure,
     kind: str,
     groups: Sequence[Group],
-    values: Values,
     order: Sequence[str],
     limit_ms: float | None,
 ) -> Iterator[Chart]:
     """`limit_ms`: of the scenario, for this figure; a line of its own where there are several loads."""
-    points, charts = series(groups, values, shown), shown.metric.charts
+    points, charts = series(groups, shown), shown.metric.charts
     if not points or charts is None:
         return
-    best = series(groups, values, measure(shown.metric.ideal)) if shown.metric.ideal else {}
+    best = series(groups, measure(shown.metric.ideal)) if shown.metric.ideal else {}
     ideal = {point: value for by_load in best.values() for point, value in by_load.items()}
     single = len(groups) == 1
     where = point_words(groups[0].point) if single else f"against {KINDS[kind].axis}"

@@ -17,7 +17,7 @@ from harness.model.numbers import number
 from harness.report.charts.axes import fitted
 from harness.report.charts.load import KINDS, Series, series
 from harness.report.charts.model import Chart, Line, Point
-from harness.report.charts.values import Value, Values, kinds_words
+from harness.report.charts.values import Value, kinds_words
 from harness.report.view import Group, Row
 from harness.report.wording import capital, plain, short_names
 from harness.verdicts.evidence import state_of
@@ -44,15 +44,15 @@ class _Axes:
     by_load: bool  # several loads are drawn: a point is labelled with its load, else with its backend
 
 
-def trade_offs(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
+def trade_offs(groups: Sequence[Group], order: Sequence[str]) -> Iterator[Chart]:
     for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
         points = list(same_kind)
         if len(points) > 1 or len(order) > 1:
             steady = [Group(group.point, tuple(filter(_steady, group.rows))) for group in points]
-            rates = series(steady, values, RATE)
-            yield from _per_user(kind, steady, values, rates, order)
+            rates = series(steady, RATE)
+            yield from _per_user(kind, steady, rates, order)
             for latency in LATENCIES:
-                waits = series(steady, values, latency)
+                waits = series(steady, latency)
                 yield from _chart(_against(latency, kind, by_load=len(points) > 1), waits, rates, order)
 
 
@@ -73,9 +73,7 @@ def _against(latency: Measure, kind: str, *, by_load: bool) -> _Axes:
     )
 
 
-def _per_user(
-    kind: str, groups: Sequence[Group], values: Values, rates: Series, order: Sequence[str]
-) -> Iterator[Chart]:
+def _per_user(kind: str, groups: Sequence[Group], rates: Series, order: Sequence[str]) -> Iterator[Chart]:
     """Throughput per GPU if every engine's GPUs are known, else of the machine."""
     gpus = {row.label: gpus_of(row.usable) for group in groups for row in group.rows}
     owner = "GPU" if gpus and all(gpus.values()) else "machine"
@@ -84,7 +82,7 @@ def _per_user(
         label: {
             point: _map(value, lambda ms: 1000 / ms) for point, value in mine.items() if min(value.ends) > 0
         }
-        for label, mine in series(groups, values, TPOT).items()
+        for label, mine in series(groups, TPOT).items()
     }
     shared = {
         label: {point: _map(value, partial(mul, 1 / by[label])) for point, value in mine.items()}

@@ -91,7 +91,9 @@ def placed(
     for x, y, text in points:
         boxes = [(_box(x + dx, y + dy, anchor, text), dx, dy, anchor) for dx, dy, anchor in PLACES]
         taken = [*marks, *texts]
-        costs = [_hidden(spot[0], taken, area) + _drawn_over(spot[0], lines) for spot in boxes]
+        costs = [
+            _hidden(box, taken, area) + STROKE * sum(map(box.length_of, lines)) for box, *_place in boxes
+        ]
         box, dx, dy, anchor = boxes[costs.index(min(costs))]
         near = any(text == other and abs(x - a) + abs(y - b) < NEAR for a, b, other in labelled)
         if any(map(box.overlap, texts)) or (near and _hidden(box, taken, area) > 0):
@@ -122,7 +124,3 @@ def _box(x: float, y: float, anchor: str, text: str) -> Box:
 def _hidden(box: Box, taken: Sequence[Box], area: Box) -> float:
     """The area that this place would hide, or lose at the edge."""
     return sum(map(box.overlap, taken)) + box.area - box.overlap(area)
-
-
-def _drawn_over(box: Box, lines: Sequence[Segment]) -> float:
-    return STROKE * sum(map(box.length_of, lines))

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.model import Summary
 from harness.model.measures import Measure
 from harness.report.view import Row
 
@@ -43,27 +42,20 @@ def kinds_words(values: Iterable[Value]) -> str:
     return " or ".join(sorted({value.kind for value in values} - {""}))
 
 
-class Values:
-    """Estimates of a run if it has them, else values of its cells."""
+def value_of(row: Row, measure: Measure) -> Value | None:
+    """The estimate if there is one, else the value of the cells, in the measure's unit; None if no usable
+    repeat has it.
 
-    def __init__(self, summary: Summary) -> None:
-        self._estimates = {
-            (estimate.label, estimate.load, estimate.metric): estimate for estimate in summary.estimates
-        }
-
-    def value(self, row: Row, measure: Measure) -> Value | None:
-        """Scaled to the measure's unit; None if no usable repeat has it.
-
-        Repeats that are not all above 0 have no geometric mean: they show their range.
-        """
-        spread = row.spread(measure.path)
-        if spread is None:
-            return None
-        estimate = self._estimates.get((row.label, row.cells[0].point, measure.path))
-        if estimate and estimate.runs >= MIN_RUNS and estimate.whole is not None and spread.low > 0:
-            low, middle, high = (measure.scale * end for end in estimate.whole)
-            return Value(middle, low, high, POOLED if estimate.method == "pooled" else INTERVAL)
-        middle = measure.scale * spread.median
-        if spread.repeats < 2:
-            return Value(middle, None, None, "")
-        return Value(middle, measure.scale * spread.low, measure.scale * spread.high, RANGE)
+    Repeats that are not all above 0 have no geometric mean: they show their range.
+    """
+    spread = row.spread(measure.path)
+    if spread is None:
+        return None
+    estimate = row.estimates.get(measure.path)
+    if estimate and estimate.runs >= MIN_RUNS and estimate.whole is not None and spread.low > 0:
+        low, middle, high = (measure.scale * end for end in estimate.whole)
+        return Value(middle, low, high, POOLED if estimate.method == "pooled" else INTERVAL)
+    middle = measure.scale * spread.median
+    if spread.repeats < 2:
+        return Value(middle, None, None, "")
+    return Value(middle, measure.scale * spread.low, measure.scale * spread.high, RANGE)

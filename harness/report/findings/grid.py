@@ -115,13 +115,13 @@ def width(column: Column, rows: Sequence[Row]) -> int:
 
 
 def known(column: Column, rows: Sequence[Row]) -> bool:
-    return any(row.spread(column.path) or column.path in row.pooled for row in rows)
+    return any(row.spread(column.path) or row.pooled(column.path) for row in rows)
 
 
 def _entry(path: str, metric: Metric, row: Row) -> Entry:
     spread = row.spread(path)
     if spread is None:
-        return _pooled(row.pooled.get(path), metric)
+        return _pooled(row.pooled(path), metric)
     return Entry(metric.figure(spread.median), _range(spread, metric), _spread(spread))
 
 

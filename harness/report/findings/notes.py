@@ -341,7 +341,7 @@ def _pooled(load_groups: list[Group]) -> Iterator[Note]:
     titles = [
         column.title
         for column in columns(rows)
-        if any(column.path in row.pooled and not row.spread(column.path) for row in rows)
+        if any(row.pooled(column.path) and not row.spread(column.path) for row in rows)
     ]
     if titles:
         text = f"pooled, {listing(titles)}: over the requests of all repeats, since one is too short for it"
