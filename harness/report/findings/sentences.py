@@ -126,9 +126,8 @@ def _best(ranking: Order, best: Place, unit: str) -> Iterator[str]:
         ("same", "The same as {} within noise."),
         ("not comparable", "Not comparable with {}."),
     ):
-        others = ranking.others(best.label, state)
-        every = len(others) == len(ranking.places) - 1 > IN_WORDS
-        if others:
+        if others := ranking.others(best.label, state):
+            every = len(others) == len(ranking.places) - 1 > IN_WORDS
             yield text.format(f"the other {len(others)}" if every else listing(others))
 
 
@@ -183,8 +182,8 @@ def _in_direction(ranking: Order) -> str:
         ("same", "the same within noise as"),
         ("not comparable", "not comparable with"),
     ):
-        others = ranking.others(best.label, state)
-        parts += [f"{text} {_few(others, ranking)}"] if others else []
+        if others := ranking.others(best.label, state):
+            parts.append(f"{text} {_few(others, ranking)}")
     return ", ".join([value, *parts])
 
 

@@ -1,5 +1,6 @@
 """The first screen: who is ahead at each load, how sure that is, what is wrong, and what to run next."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -10,7 +11,9 @@ from harness.report.findings import notes
 from harness.report.findings.accuracy_words import accuracy_lines
 from harness.report.findings.backend_words import caveats
 from harness.report.findings.capacity_words import capacities, carries_more
+from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import doubts, order, orders
+from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
 from harness.report.findings.sentences import (
     BEYOND,
     by_metric,
@@ -22,13 +25,12 @@ from harness.report.findings.sentences import (
 )
 from harness.report.findings.verdict_words import confidence, knee_lines
 from harness.report.html import figures
-from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
-from harness.report.html.tags import Html, details, hint, items, join, section, table, tag
+from harness.report.html.tags import Html, details, hint, items, join, section, table, tag, with_code
 from harness.report.html.trust import wrong
 from harness.report.view import Group, groups, leading, limits_ms, point_words
-from harness.report.wording import capital, listing
+from harness.report.wording import capital, listing, plain
 
 MOST_DOUBTS = 3  # in a line
 
@@ -145,6 +147,24 @@ def _chart(source: Source) -> Iterator[Html]:
         if chart:
             yield figures.figure(chart, files=False)
             return
+
+
+def next_steps(source: Source) -> Iterator[Html]:
+    """The next steps in the terminal's words."""
+    if not source.summary.cells:
+        return
+    lines = []
+    for step in conclude(source.summary).next_steps:
+        is_command = step.do.startswith(("bench ", AGAIN, AGAIN_BY_URL))
+        lines.append(join([f"{step.why}: ", tag("code", step.do) if is_command else with_code(step.do)]))
+    yield tag("div", tag("h3", "What to run next"), items(lines), class_="small")
+
+
+def own_command(source: Source) -> Iterator[Html]:
+    command = source.manifest.command if source.manifest else None
+    if command and source.summary.cells:
+        shown = tag("code", plain(shlex.join(command), 400))
+        yield tag("p", "This run: ", shown, class_="command")
 
 
 def note_item(note: notes.Note) -> Html:

@@ -124,18 +124,13 @@ def probe(source: Source) -> Html | None:
     rows = ([topic, *(_probed(finding.get(topic)) for finding in by_label.values())] for topic in topics)
     result = table("What each backend does", ["topic", *by_label], rows, class_="facts")
     odd = [
-        _odd(label, finding)
+        f"{label}: {odd.topic}: declared {odd.declared}, seen {odd.seen}. {odd.then}".strip()
         for label, findings in by_label.items()
-        for finding in findings.values()
-        if finding.holds is False
+        for odd in findings.values()
+        if odd.holds is False
     ]
     remark = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
     return section("probe", "Conformance probe", remark, details("Everything that was tried", result))
-
-
-def _odd(label: str, finding: Finding) -> str:
-    sentence = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}."
-    return f"{sentence} {finding.then}".strip()
 
 
 def _probed(finding: Finding | None) -> Html:

@@ -9,9 +9,7 @@ from harness.model.numbers import GIB, as_given, number, percent_figure
 from harness.report.html.medians import Shown, every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, join, section, tag, text_table
-from harness.report.tables.replicas import replica_tables
-from harness.report.tables.roles import role_tables
-from harness.report.tables.ttft_parts import ttft_tables
+from harness.report.tables.engines import engine_tables
 from harness.report.view import Row, cell_name, charged
 from harness.report.wording import NOT_KNOWN, or_unknown, plain
 
@@ -59,15 +57,9 @@ COST_EXPLAINED = "Each figure charges the whole price of the hour to its own tok
 
 def machine(source: Source) -> Html | None:
     """None in runs that were neither sampled nor priced."""
-    parts = (_replicas(source), _used(source), _load_nodes(source), _scaling(source), _costs(source))
+    engines = join(map(text_table, engine_tables(source.summary))) or None
+    parts = (engines, _used(source), _load_nodes(source), _scaling(source), _costs(source))
     return section("machine", "What the machine was doing", *parts) if any(parts) else None
-
-
-def _replicas(source: Source) -> Html | None:
-    parts = [
-        table for tables in (replica_tables, role_tables, ttft_tables) for table in tables(source.summary)
-    ]
-    return join(map(text_table, parts)) or None
 
 
 def _used(source: Source) -> Html | None:

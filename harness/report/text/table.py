@@ -11,12 +11,10 @@ from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import GAP, shown
 from harness.report.findings.notes import Note, banner, notes
 from harness.report.tables.agreement_tables import agreement_tables
+from harness.report.tables.engines import engine_tables
 from harness.report.tables.per_user import per_user_tables
-from harness.report.tables.replicas import replica_tables
-from harness.report.tables.roles import role_tables
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
-from harness.report.tables.ttft_parts import ttft_tables
 from harness.report.text.figure_rows import Drawn, figure_rows
 from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.terminal_text import BOLD, LOUD, YELLOW, Paint
@@ -52,16 +50,7 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
 
 
 def _more_tables(summary: Summary) -> Iterator[Table]:
-    kinds = (
-        subject_tables,
-        per_user_tables,
-        session_tables,
-        replica_tables,
-        role_tables,
-        ttft_tables,
-        agreement_tables,
-    )
-    for tables in kinds:
+    for tables in (subject_tables, per_user_tables, session_tables, engine_tables, agreement_tables):
         yield from tables(summary)
 
 

@@ -20,8 +20,11 @@ def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | N
     """`columns`: width at which lines are broken; None: they are not."""
     texts = names(series)
     longest = max(map(len, texts), default=0)
-    lines = [*(_line(name.ljust(longest), figure) for name, figure in zip(texts, series, strict=True)), ""]
-    lines += _explained(series)
+    lines = [
+        f"{name:<{longest}}  {spark(figure.values)}  {_last(figure)} ({counted(len(figure.values), 'run')})"
+        for name, figure in zip(texts, series, strict=True)
+    ]
+    lines += ["", *_explained(series)]
     lines += [*conclusion(series, drifts), *since_lines(series, drifts)]
     if columns is not None:
         lines = [part for line in lines for part in wrap(line, columns, subsequent_indent="  ") or [""]]
@@ -45,11 +48,6 @@ def _explained(series: Sequence[Series]) -> Iterator[str]:
         yield EXPLAINED
     if not all(figure.load for figure in series):
         yield SEARCHED
-
-
-def _line(name: str, figure: Series) -> str:
-    runs = counted(len(figure.values), "run")
-    return f"{name}  {spark(figure.values)}  {_last(figure)} ({runs})"
 
 
 def _last(series: Series) -> str:

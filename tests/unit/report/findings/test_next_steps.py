@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from harness.model import Capacity
 from harness.report.findings.conclude import WARNINGS, conclude
-from harness.report.html.next_steps import next_steps, own_command
+from harness.report.html.answer import next_steps, own_command
 from harness.report.html.tags import with_code
 from harness.report.html.trust import wrong
 from harness.report.text.screen import next_lines, screen

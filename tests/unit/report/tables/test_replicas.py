@@ -1,6 +1,6 @@
 import pytest
 
-from harness.report.tables.replicas import replica_tables
+from harness.report.tables.engines import replica_tables
 from tests.factories.summaries import cell, summary
 
 URLS = [
