@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -70,7 +70,7 @@ class Claim:
         """Whether it is about this load point. A claim that names users says nothing about an open loop."""
         return self.load is None or (kind == "concurrency" and self.load[0] <= value <= self.load[1])
 
-    def pairs(self, present: set[str]) -> list[tuple[str, str, float, float]]:
+    def pairs(self, present: Set[str]) -> list[tuple[str, str, float, float]]:
         """Better, worse and the ratio that would fit, of the systems at hand: neighbours in an order."""
         if self.order is None:
             return [(self.of[0], self.of[1], *self.limits)] if present >= set(self.of) else []
@@ -88,9 +88,6 @@ class Catalog:
     sources: dict[str, Source]
     workloads: dict[str, tuple[str, ...]]
     conflict: tuple[Conflict, ...]
-
-    def conflicts_of(self, claim: str) -> list[Conflict]:
-        return [conflict for conflict in self.conflict if claim in conflict.claims]
 
 
 @cache

@@ -19,6 +19,7 @@ from harness.model import (
     Summary,
     unstated_words,
 )
+from harness.model.grouping import grouped
 
 OPEN: ClaimVerdict = "not decidable here"
 
@@ -42,6 +43,7 @@ def _entry(claim: Claim, context: RunContext, catalog: Catalog) -> ClaimResult |
     elsewhere = context.elsewhere(claim)
     verdict, why = (OPEN, elsewhere) if elsewhere else _together(findings)
     source, unstated = catalog.sources[claim.source], context.unstated(claim)
+    conflicts = (conflict for conflict in catalog.conflict if claim.id in conflict.claims)
     return ClaimResult(
         id=claim.id,
         says=claim.says,
@@ -55,7 +57,7 @@ def _entry(claim: Claim, context: RunContext, catalog: Catalog) -> ClaimResult |
         stated_under=context.stated_under(claim),
         differs=(*(unstated_words(*conflict) for conflict in unstated.items()), *context.others(claim)),
         unstated=unstated,
-        conflicts=tuple(f"{conflict.topic} ({conflict.says})" for conflict in catalog.conflicts_of(claim.id)),
+        conflicts=tuple(f"{conflict.topic} ({conflict.says})" for conflict in conflicts),
     )
 
 
@@ -80,10 +82,7 @@ def _at_load(words: Sequence[ClaimVerdict]) -> ClaimVerdict:
 
 def _places(findings: Sequence[ClaimFinding], word: ClaimVerdict) -> str:
     """Pairs and loads, by verdict."""
-    mine: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.verdict == word:
-            mine.setdefault(finding.about, []).append(finding.load.label)
+    mine = grouped((finding.about, finding.load.label) for finding in findings if finding.verdict == word)
     return f"{word}: " + ", ".join(f"{about} at {' '.join(loads)}" for about, loads in mine.items())
 
 
@@ -96,7 +95,7 @@ def _found(claim: Claim, context: RunContext) -> Iterator[ClaimFinding]:
             yield from _pairs(claim, context, load)
             continue
         (system,) = claim.of
-        label = context.label(system)
+        label = context.names.get(system)
         if label is None:
             continue
         measured = context.estimate(label, load, claim.measure)
@@ -107,10 +106,8 @@ def _found(claim: Claim, context: RunContext) -> Iterator[ClaimFinding]:
 
 def _pairs(claim: Claim, context: RunContext, load: LoadPoint) -> Iterator[ClaimFinding]:
     assert claim.measure is not None
-    for better, worse, low, high in claim.pairs(context.present):
-        a, b = context.label(better), context.label(worse)
-        if a is None or b is None:
-            continue
+    for better, worse, low, high in claim.pairs(context.names.keys()):
+        a, b = context.names[better], context.names[worse]
         measured = context.gain(a, b, load, claim.measure)
         finding = context.finding(a, b, load, claim.measure)
         verdict, why = _judged((low, high), measured)

@@ -41,16 +41,9 @@ class RunContext:
     gpus: str  # of the machine of bench
     unseen: frozenset[str]  # labels of engines that may have run on another machine
 
-    @property
-    def present(self) -> set[str]:
-        return set(self.names)
-
-    def label(self, system: str) -> str | None:
-        return self.names.get(system)
-
     def is_about(self, claim: Claim) -> bool:
         fits = claim.workload is None or claim.workload in self.kinds
-        return fits and len(self.present & set(claim.systems)) >= (1 if len(claim.systems) == 1 else 2)
+        return fits and len(self.names.keys() & {*claim.systems}) >= min(len(claim.systems), 2)
 
     def estimate(self, label: str, load: LoadPoint, measure: str) -> Triple | None:
         return self.estimates.get((label, load, measure))
@@ -88,9 +81,10 @@ class RunContext:
 
     def _caveats(self, claim: Claim) -> list[str]:
         """What the figures of these systems do not show here, each with the label of its backend."""
-        labels = (self.label(name) for name in claim.systems)
-        known = {label: self.labels[label].conditions.settings.get("caveat") for label in labels if label}
-        return [f"{label}: {caveat}" for label, caveat in known.items() if caveat]
+        known = (
+            (label, cell.conditions.settings.get("caveat")) for label, cell in self._shown(claim).items()
+        )
+        return [f"{label}: {caveat}" for label, caveat in known if caveat]
 
     def _meets(self, hardware: str) -> bool:
         _, pattern = HARDWARE[hardware]
@@ -133,7 +127,7 @@ class RunContext:
         return [*([weights] if len(tracks) > 1 else []), *self._caveats(claim)]
 
     def _shown(self, claim: Claim) -> dict[str, CellResult]:
-        return {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
+        return {label: self.labels[label] for name in claim.systems if (label := self.names.get(name))}
 
 
 def _is_of_size(model: str, size: str) -> bool:

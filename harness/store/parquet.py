@@ -281,10 +281,6 @@ class Source:
             raise ValueError(f"a row has no {name}")
         return [row[0] for row in rows]
 
-    def check_size(self) -> None:
-        """Raises ValueError if the file says that it holds more than one of its size can."""
-        _check_size(self.place, self.rows, self.value_bytes)
-
 
 def _stored(file: str) -> int:
     return Path(file).stat().st_size
@@ -295,6 +291,7 @@ def _most_bytes(stored: int) -> int:
 
 
 def _check_size(file: str, rows: int, value_bytes: int) -> None:
+    """Raises ValueError if the file says that it holds more than one of its size can."""
     stored = _stored(file)
     if rows > max(_FREE_ROWS, _ROWS_PER_BYTE * stored) or value_bytes > _most_bytes(stored):
         raise ValueError(
@@ -303,7 +300,7 @@ def _check_size(file: str, rows: int, value_bytes: int) -> None:
 
 
 def check_sizes(connected: "DuckDBPyConnection", places: Sequence[str]) -> None:
-    """Does as `Source.check_size` for many files at once. Raises duckdb.Error too, for a damaged one."""
+    """Does as `reading` for many files at once. Raises ValueError, and duckdb.Error for a damaged one."""
     query = f"select file_name, sum({_ROWS}), sum({_VALUE_BYTES}) from parquet_metadata($1) group by all"
     for file, rows, value_bytes in connected.execute(query, [list(places)]).fetchall() if places else ():
         _check_size(file, int(rows), int(value_bytes))
@@ -317,7 +314,7 @@ def reading(files: Confined, name: str) -> Iterator[Source]:
     try:
         with files.opened(name) as descriptor, _cursor(_READ_MEMORY) as connected:
             source = opened(connected, by_descriptor(descriptor))
-            source.check_size()
+            _check_size(source.place, source.rows, source.value_bytes)
             yield source
     except (duckdb.Error, MemoryError) as error:
         raise ValueError(f"{name.rpartition('/')[2]}: {first_line(error)}") from error

@@ -47,13 +47,14 @@ def compare(
     estimates = [found for here in rows.values() for found in _estimates(here, rules.metrics)]
     findings = find_by_looks(rows, rules)
     weights, caveats = weights_of(cells), caveats_of(cells)
+    about = grouped(((finding.load, finding.metric), finding) for finding in findings)
     metrics = dict.fromkeys([*rules.metrics, *(finding.metric for finding in findings)])
     rankings = [
         with_caveats(ranking, caveats)
         for load in points
         for metric in metrics
         for ranking in rank(
-            _about(findings, load, metric), _middles(estimates, load, metric), load, metric, rules, weights
+            about.get((load, metric), ()), _middles(estimates, load, metric), load, metric, rules, weights
         )
     ]
     # Of the highest load, which tells engines apart.
@@ -70,10 +71,6 @@ def compare(
 
 def rows_of(cells: Sequence[CellResult], samples: Mapping[str, Samples]) -> dict[LoadPoint, list[Series]]:
     return {load: series(cells, load, samples) for load in loads(cells)}
-
-
-def _about(findings: Sequence[PairVerdict], load: LoadPoint, metric: str) -> list[PairVerdict]:
-    return [finding for finding in findings if (finding.load, finding.metric) == (load, metric)]
 
 
 def _estimates(rows: Sequence[Series], declared: Sequence[str]) -> Iterator[Estimate]:

@@ -40,7 +40,8 @@ def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
     of `b`, the baseline, has.
     """
     if any(cell.imported and cell.imported.level == "summary" for cell in (*a.cells, *b.cells)):
-        highest = max((p for p in PERCENTILES if b.cells and _all_have(b, f"{TAIL}.p{p}")), default=50)
+        figures = {p: [number_at(cell, f"{TAIL}.p{p}") for cell in b.cells] for p in PERCENTILES}
+        highest = max((p for p, found in figures.items() if found and None not in found), default=50)
     else:
         highest = highest_percentile(min(sum(map(_answers, side.cells)) for side in (a, b)))
     already = (share_of(name) for name in declared if name.startswith(f"{TAIL}."))
@@ -53,10 +54,6 @@ def _answers(cell: CellResult) -> int:
     """Answers that latencies are of: none of a user who would have hung up. Cells of earlier versions have no
     sample."""
     return cell.requests.ok if cell.sample is None else cell.sample.answers
-
-
-def _all_have(side: Series, path: str) -> bool:
-    return all(number_at(cell, path) is not None for cell in side.cells)
 
 
 @dataclass(frozen=True, slots=True)

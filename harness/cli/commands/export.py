@@ -130,6 +130,7 @@ def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.N
 
 def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None:
     """Standard output takes one document; a folder takes each under the name of its run and cell."""
+    from harness.host import installation
     from harness.report.exchange import documents
     from harness.report.findings.notes import banner
     from harness.store import names_apart, refuse_file_of_run
@@ -138,12 +139,12 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
     written = []
     names = names_apart(folder.run_id for folder in folders)
     for folder, run in zip(folders, names, strict=True):
-        summary = folder.read_summary()
+        summary, packages = folder.read_summary(), folder.read_manifest().packages
         if made_up := banner(summary):
             print(f"{run}: {made_up}", file=sys.stderr)
         written += [
             (f"{run}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
-            for cell, document in documents(kind, summary, _measured_with(folder))
+            for cell, document in documents(kind, summary, packages.get(installation.DISTRIBUTION))
         ]
     if not written:
         raise SpecError("no cell was measured, so there is no document to write")
@@ -158,12 +159,6 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
         Path(to).mkdir(parents=True, exist_ok=True)
     for name, text in written:  # cells have the names that the sender of the run gave them
         Confined(Path(to)).write(name, f"{text}\n".encode())
-
-
-def _measured_with(folder: "RunFolder") -> str | None:
-    from harness.host import installation
-
-    return folder.read_manifest().packages.get(installation.DISTRIBUTION)
 
 
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:

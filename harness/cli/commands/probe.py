@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harness.engines.provide.shared_folders import Say
     from harness.engines.session import EngineSession
-    from harness.probe import Finding, Probed
+    from harness.probe import Probed
     from harness.spec.backend import BackendRef
 
 EPILOG = """Sends one or two dozen short requests: streaming, exact length, unknown fields, structured output,
@@ -124,14 +124,13 @@ def as_text(probed: "Probed", known: "Sequence[str]" = (), width: int = UNBROKEN
 def _table(probed: "Probed", width: int) -> "Iterator[str]":
     from harness.report.text.terminal_text import hanging
 
-    rows = [("", "what", "declared", "seen"), *(_row(finding) for finding in probed.findings)]
+    rows = [("", "what", "declared", "seen")]
+    rows += [
+        (_MARKS[each.holds], each.topic, each.declared or "–", each.seen or "–") for each in probed.findings
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for (*cells, seen), finding in zip(rows, (None, *probed.findings), strict=True):
         left = "".join(f"{cell:<{size}}  " for cell, size in zip(cells, widths, strict=True))
         yield from hanging(left, seen, width)
         if finding and finding.then:
             yield from hanging(" " * min(len(left), width // 4) + "→ ", finding.then, width)
-
-
-def _row(finding: "Finding") -> tuple[str, str, str, str]:
-    return _MARKS[finding.holds], finding.topic, finding.declared or "–", finding.seen or "–"

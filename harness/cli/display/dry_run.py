@@ -102,7 +102,8 @@ class Description:
             else "the servers' own models"
         )
         yield f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}"
-        planned = f"{_repeats(prepared)}{_until(prepared)}{_sized(prepared)}"
+        until = ", until every pair is decided" if len(prepared.looks) > 1 else ""
+        planned = f"{_repeats(prepared)}{until}{_sized(prepared)}"
         yield f"{model}, seed {prepared.options.seed}, {planned}"
         if lengths := "; ".join(asked(prepared.scenario)):
             yield lengths
@@ -234,10 +235,6 @@ def _repeats(prepared: Prepared) -> str:
     if len(looks) > 1:
         return f"{looks[0] // blocks} to {looks[-1] // blocks} {unit}s{within}"
     return counted(prepared.repeats // blocks, unit) + within
-
-
-def _until(prepared: Prepared) -> str:
-    return ", until every pair is decided" if len(prepared.looks) > 1 else ""
 
 
 def _sized(prepared: Prepared) -> str:
