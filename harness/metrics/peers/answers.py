@@ -42,6 +42,7 @@ class Answers:
     ended: float  # the latest end, failed ones included
     last_answer: float  # the latest last text
     failed: int
+    usage_alone: bool  # whether a chunk had usage and no choice
     handshake: float  # median time of a TCP handshake of this cell, ms; 0 where none was timed
 
 
@@ -83,6 +84,7 @@ def take(records: Records, handshake_ms: float | None, api: str) -> Answers | No
         ended=float(rows["end_ns"][sent].max()) / NS_PER_MS,
         last_answer=float(rows["last_text_ns"][answered].max()) / NS_PER_MS,
         failed=int(np.count_nonzero(measured & (rows["outcome"] != Outcome.OK))),
+        usage_alone=any((block["kind"] == EventKind.USAGE).any() for block in records.event_blocks()),
         handshake=handshake_ms or 0.0,
     )
 

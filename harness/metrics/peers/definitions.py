@@ -33,6 +33,8 @@ class Tool:
     compute: Callable[[Answers], Measures]
     why: Mapping[Measure, str]
     percentile: Percentile = "linear"
+    together: bool = False  # it sends the first requests of a closed loop all at once
+    usage_alone: bool = False  # usage in a chunk with a choice is not seen: its tokenizer counts the text
 
 
 def _rates(answers: Answers, ended: float | None = None) -> Measures:
@@ -140,6 +142,8 @@ TOOLS = {
                 "output": f"usage tokens {_WHOLE_RUN}",
                 "requests": _ANSWERS,
             },
+            together=True,
+            usage_alone=True,
         ),
         Tool(
             "sglang",
@@ -157,6 +161,7 @@ TOOLS = {
                 "the length that was asked for",
                 "requests": _ANSWERS,
             },
+            together=True,
         ),
         Tool(
             "aiperf",

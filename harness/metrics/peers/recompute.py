@@ -37,6 +37,7 @@ class Figure:
 class View:
     figures: tuple[Figure, ...]
     evidence: Mapping[str, str]  # what in this cell makes the difference, by measure
+    beyond: tuple[str, ...] = ()  # what the tool's own run would do otherwise, so that no records show it
 
 
 def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict[str, View]:
@@ -45,7 +46,23 @@ def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict
     if answers is None:
         return {tool.name: View((), {}) for tool in tools}
     evidence = dict(_evidence(answers))
-    return {tool.name: View(tuple(_figures(tool, answers)), evidence) for tool in tools}
+    return {
+        tool.name: View(tuple(_figures(tool, answers)), evidence, tuple(_beyond(tool, answers, facts)))
+        for tool in tools
+    }
+
+
+def _beyond(tool: Tool, answers: Answers, facts: CellFacts) -> Iterator[str]:
+    if tool.together and facts.client.start == "spread" and facts.load.value > 1:
+        yield (
+            f"{tool.name} sends the first requests all at once, and these were spread: its TTFT is that of "
+            "bursts. `--set load.start=together` measures it so."
+        )
+    if tool.usage_alone and facts.imported is None and not answers.usage_alone:
+        yield (
+            f"{tool.name} sees no usage here, since it has no chunk of its own: its tokenizer counts the "
+            "text of each answer, for output and TPOT."
+        )
 
 
 def _figures(tool: Tool, answers: Answers) -> Iterator[Figure]:

@@ -42,6 +42,8 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
         yield "No figure is known of both: nothing was compared."
     for line in _unlike(tool, shown):
         yield from wrap(plain(line, 600), width, subsequent_indent="  ")
+    for line in dict.fromkeys(line for view in views.values() for line in view.beyond):
+        yield from wrap(plain(line, 600), width, subsequent_indent="  ")
     yield from _evidence(summary, views, width)
 
 

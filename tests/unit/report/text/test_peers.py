@@ -52,6 +52,13 @@ def test_a_figure_that_the_table_pools_is_pooled_here_and_differs_for_no_reason_
     assert "Nothing differs by more than 1%." in text
 
 
+def test_what_no_records_show_is_a_line_of_its_own_for_all_cells():
+    made, views = run()
+    line = "vllm sends the first requests all at once."
+    text = terminal(made, TOOLS["vllm"], {name: View(FIGURES, {}, (line,)) for name in views}, 200)
+    assert text.splitlines().count(line) == 1
+
+
 def test_a_simulated_run_says_so():
     """The figures have the names of engines that were not measured."""
     one = cell("vllm", simulated=True)
