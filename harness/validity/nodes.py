@@ -1,22 +1,27 @@
 """Load nodes: whether several machines sent one load, on one clock."""
 
-import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from harness.metrics.latency import of_metric
 from harness.metrics.lockstep import synchrony
-from harness.metrics.view import Floats
 from harness.model import IssueCode, LoadNode, known
 from harness.model.numbers import apart, digits_apart, fixed
 from harness.validity.arrivals import LAG_LIMIT, lag_limit_ms
+from harness.validity.medians import (
+    LEAST_ANSWERS,
+    NOISE_ERRORS,
+    chance_ms,
+    finite,
+    of_like_kind,
+    several_kinds,
+)
 from harness.validity.rule import Evidence, Rule, Violation
 
 _MOST_STALL_MS = 1000.0  # far beyond what a busy machine takes from a process
 _LEAST_SLOTS = 4  # of a node: the order of fewer settles, and its TTFT is that of their places in it
-LEAST_ANSWERS = 30  # for a median with an interval
-NOISE_ERRORS = 3.5  # standard errors: one false alarm in some 2,000 comparisons
 
 
 def _nodes(cell: Evidence) -> tuple[LoadNode, ...]:
@@ -66,43 +71,27 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
     together, _ = synchrony(cell.view, cell.load)
     if together and together.in_bursts:
         return
+    ttft_ms, mixed = partial(of_metric, name="ttft_service_ms"), several_kinds(cell)
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
-        here, there = (
-            finite(of_metric(cell.view.without_events(mask), "ttft_service_ms")) for mask in (own, ~own)
-        )
+        parts = [cell.view.without_events(mask) for mask in (own, ~own)]
+        if mixed:
+            (here, there), usual_ms = of_like_kind(cell, parts, ttft_ms)
+        else:
+            (here, there), usual_ms = [finite(ttft_ms(part)) for part in parts], 1.0
         if min(len(here), len(there)) < LEAST_ANSWERS:
             continue
-        apart_ms = float(np.median(here) - np.median(there))
-        slower, faster = (here, there) if apart_ms > 0 else (there, here)
-        limit_ms = (node.path_rtt_ms or 0.0) + chance_ms(slower, faster)
-        if abs(apart_ms) > limit_ms:
-            sign = "-" if apart_ms < 0 else "+"
-            measured, limit = apart(abs(apart_ms), limit_ms, 2)
-            yield Violation(f"{node.place}: {sign}{measured} ms", f"{limit} ms")
-
-
-def finite(values: Floats) -> Floats:
-    return values[np.isfinite(values)]
-
-
-def chance_ms(slower: Floats, faster: Floats) -> float:
-    """How far apart chance may leave the medians of two samples of one distribution, whatever it is.
-
-    The standard errors are of the number of values below a median: where half of the answers come from a
-    cache, a median lies on either side of the gap between the two kinds, which no spread of values tells.
-    """
-    low, middle, _ = _median(slower)
-    _, other, high = _median(faster)
-    return float(np.hypot(middle - low, high - other))
-
-
-def _median(values: Floats) -> tuple[float, float, float]:
-    """The median with the values NOISE_ERRORS below and above it."""
-    ordered, last = np.sort(values), len(values) - 1
-    away = NOISE_ERRORS * float(np.sqrt(len(values))) / 2
-    low, high = math.floor(last / 2 - away), math.ceil(last / 2 + away)
-    return float(ordered[max(low, 0)]), float(np.median(ordered)), float(ordered[min(high, last)])
+        away = float(np.median(here) - np.median(there))
+        slower, faster = (here, there) if away > 0 else (there, here)
+        most = (node.path_rtt_ms or 0.0) / usual_ms + chance_ms(slower, faster)
+        if abs(away) > most:
+            sign = "-" if away < 0 else "+"
+            if mixed:
+                measured, limit = apart(100 * abs(away), 100 * most, 0)
+                yield Violation(f"{node.place}: {sign}{measured}% in requests of like kind", f"{limit}%")
+            else:
+                measured, limit = apart(abs(away), most, 2)
+                yield Violation(f"{node.place}: {sign}{measured} ms", f"{limit} ms")
 
 
 RULES = (
@@ -136,9 +125,10 @@ RULES = (
     Rule(
         code=IssueCode.NODE_DIFFERS,
         find=_differs,
-        measures="median TTFT from the send on one load node, less that on the others; not in a closed loop "
-        f"with fewer than {_LEAST_SLOTS} slots for each, or in lockstep; from {LEAST_ANSWERS} answers each",
-        limit="the round trip from that node to the server, and 3.5 standard errors",
+        measures="median TTFT from the send on one load node, less that on the others; of several kinds of "
+        "requests as a share of what is usual for their kind; not in a closed loop with fewer than "
+        f"{_LEAST_SLOTS} slots for each, or in lockstep; from {LEAST_ANSWERS} answers each",
+        limit=f"the round trip from that node to the server, and {NOISE_ERRORS:g} standard errors",
         hint="one node is slower or farther away: look at its CPU and its way to the server",
         cause="client",
     ),

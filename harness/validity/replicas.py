@@ -12,7 +12,14 @@ from harness.metrics.view import Floats, RequestView
 from harness.model import IssueCode, known
 from harness.model.numbers import apart
 from harness.records.layout import Outcome
-from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, chance_ms, finite
+from harness.validity.medians import (
+    LEAST_ANSWERS,
+    NOISE_ERRORS,
+    chance_ms,
+    finite,
+    of_like_kind,
+    several_kinds,
+)
 from harness.validity.requests import MAX_FAILED_SHARE
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -60,8 +67,7 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
     found: dict[int, list[tuple[str, str]]] = {}
     replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
     parts = [cell.view.without_events(replica == index) for index in range(len(urls))]
-    several = cell.requested is not None and len(set(cell.requested.kinds)) > 1
-    above = _above_by_kind if several else _above
+    above = _above_by_kind if several_kinds(cell) else _above
     for latency in _LATENCIES:
         for index, measured, limit in above(cell, latency, parts):
             found.setdefault(index, []).append((f"{latency.name} {measured}", f"{latency.name} {limit}"))
@@ -82,22 +88,8 @@ def _above(cell: Evidence, latency: _Latency, parts: Sequence[RequestView]) -> I
 def _above_by_kind(
     cell: Evidence, latency: _Latency, parts: Sequence[RequestView]
 ) -> Iterator[tuple[int, str, str]]:
-    """The same of times as shares of what is usual for their kind: medians of a mix lie between two kinds,
-    and go with how many of each a URL got.
-    """
-    assert cell.requested is not None
-    kinds = np.array(cell.requested.kinds, object)
-    shares: list[list[Floats]] = [[np.zeros(0)] for _ in parts]
-    usual: list[float] = []  # of each kind that several URLs answered, ms
-    for name in set(cell.requested.kinds):
-        own = [part.without_events(kinds[part.requests["seq"]] == name) for part in parts]
-        times = [finite(latency.values(part)) for part in own]
-        medians = [float(np.median(ms)) for ms in times if len(ms)]
-        if len(medians) > 1 and min(medians) > 0:
-            usual.append(sum(medians) / len(medians))
-            for share, ms in zip(shares, times, strict=True):
-                share.append(ms / usual[-1])
-    joined, lowest_ms = list(map(np.concatenate, shares)), min(usual, default=1.0)
+    """The same of times as shares of what is usual for their kind."""
+    joined, lowest_ms = of_like_kind(cell, parts, latency.values)
     for index, more, limit, least in _beyond(latency, joined, parts, latency.least_ms / lowest_ms):
         shown, allowed = apart(100 * more / least, 100 * limit / least, 0)
         yield index, f"+{shown}% in requests of like kind", f"{allowed}%"

@@ -23,7 +23,7 @@ from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome,
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.validity import Evidence, judge
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, requested
 
 MS = 1_000_000
 ROOT = Path(__file__).resolve().parents[3]
@@ -218,6 +218,29 @@ def test_a_node_with_other_answers_is_suspect():
     # 3.5 standard errors are 17.5 of 100 answers, which come in whole ms, 14 of a kind: 1 ms off. 0.2 + √2.
     assert found["node-differs"].limit == "1.61 ms"
     assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
+
+
+def mixed(later_ms=0, heavy=50):
+    """Node b gets so many percent of heavy requests, whose first token takes ten times as long."""
+    rows, kinds = [], []
+    for i in range(400):
+        share = heavy if i % 2 else 100 - heavy
+        kinds.append(("heavy" if i // 2 % 100 < share else "light", {}))
+        ms = 10 * i + (1000 if kinds[-1][0] == "heavy" else 100) + i % 7 + later_ms * (i % 2)
+        rows.append({"sent": 10 * i, "texts": [ms, ms + 100]})
+    made = records(*rows)
+    made.requests["worker"] = np.arange(400) % 2
+    sent = facts(nodes=(node(), node(name="b", workers=(1,))), planned=400, load__value=100)
+    verdict = judge(Evidence(RequestView(made), sent, requested=requested(*kinds)))
+    return {str(reason.code): reason for reason in verdict.reasons if reason.code.startswith("node-")}
+
+
+def test_a_slow_node_is_found_in_a_mix_and_an_unequal_share_of_heavy_requests_is_no_slow_node():
+    """The median of half heavy and half light requests lies anywhere between 100 ms and 1 s."""
+    assert mixed() == {} == mixed(heavy=30)
+    found = mixed(later_ms=20)["node-differs"]
+    assert found.measured.startswith("b (10.0.0.1): +")
+    assert found.measured.endswith("% in requests of like kind")
 
 
 @pytest.mark.parametrize(("slots", "found"), [(7, set()), (8, {"node-differs"})])
