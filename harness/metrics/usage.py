@@ -27,6 +27,8 @@ _OF_WINDOW = (
     "joules_per_output_token".split()
 )
 _KEPT = ("broken", "lost", "named")  # of what a source says of itself
+_LEAST_DUE = 20  # reads, before a rate is judged
+_SLOW_SHARE = 0.5  # of the reads that its period allows
 _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
 
@@ -119,6 +121,14 @@ def _fails_often(source: SampledSource) -> bool:
     return source.failures > 2 and source.failures * 9 > source.reads
 
 
+def _read_hz(source: SampledSource, watched: Sampled) -> dict[str, float]:
+    """The rate at which a source was read, where more than half of its reads did not take place in time."""
+    wall_s = (known(watched.sampler) or {}).get("wall_s", 0.0)
+    due = wall_s / source.period_s if source.period_s else 0.0
+    late = due > _LEAST_DUE and source.reads and not source.failures and source.reads < _SLOW_SHARE * due
+    return {"read_hz": source.reads / wall_s} if late else {}
+
+
 def _health(watched: Sampled) -> TelemetryHealth:
     """How many samples of each source came or failed. Its description is in cell.json."""
     sources = {
@@ -128,7 +138,8 @@ def _health(watched: Sampled) -> TelemetryHealth:
             last_failure=source.last_failure,
             failing_since_s=source.failing_since_s,
             failures=source.failures if _fails_often(source) else UNSET,
-            about={key: source.about[key] for key in _KEPT if key in source.about},
+            about={key: source.about[key] for key in _KEPT if key in source.about}
+            | _read_hz(source, watched),
         )
         for name, source in watched.sources.items()
     }

@@ -296,7 +296,7 @@ class SourceHealth(Record, frozen=True, kw_only=True):
     ]
     # In keys of the source's own, as `cell.json` has them.
     about: Annotated[
-        dict[str, Any], doc("Facts in keys of the source's own: broken, named, and devices that were lost.")
+        dict[str, Any], doc("Facts in keys of the source's own: broken, named, read_hz, and devices lost.")
     ]
 
 

@@ -23,7 +23,16 @@ from harness.sampling.spill import Spill
 READY = "ready"
 _BEAT_MS, _BEATS_PER_FLUSH = 100, 5
 _RETRY_S = 1.0  # a source that failed is asked this seldom until it answers
+_MOST_REST_S = 1.0  # after a read that hung, too
 _HUNG_NS = 5_000_000_000  # a read that lasts longer, as in a driver that hangs, counts as one that failed
+
+
+def next_beat_s(beat_s: float, pause_s: float, began_s: float, now_s: float) -> float:
+    """When to read again after a read from `began_s` to `now_s`. Beats missed are not made up for.
+
+    A source rests for as long as its read took: a slow driver is at most half of its time at work for us.
+    """
+    return max(beat_s + pause_s, now_s + min(now_s - began_s, _MOST_REST_S))
 
 
 @dataclass
@@ -55,9 +64,10 @@ class Runner:
         self.facts.unavailable = ""
         beat = time.monotonic()
         while not self.ended.wait(max(0.0, beat - time.monotonic())):
+            began = time.monotonic()
             self._read()
             pause = self.source.period_s if self.facts.failing_since_ns is None else _RETRY_S
-            beat = max(beat + pause, time.monotonic())  # beats missed are not made up for
+            beat = next_beat_s(beat, pause, began, time.monotonic())
         self._read()
         self.source.close()
 

@@ -52,6 +52,11 @@ def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
             yield source.unavailable, "there seems to be a GPU: reload its driver, or reboot"
         for device, lost in (about.get("lost") or {}).items():
             yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"
+        if "read_hz" in about and name in _NAMES:
+            yield (
+                f"{_NAMES[name]} answered so slowly that it was read less than half as often as intended",
+                "its means hold, short peaks may be missed: a lower --sample-hz takes less of its time",
+            )
         if source.failing_since_s is not None:
             how = "stopped answering" if source.reads else "did not answer"
             yield (

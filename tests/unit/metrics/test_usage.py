@@ -332,6 +332,23 @@ def test_a_source_that_fails_again_and_again_is_a_warning(reads, failures, found
     assert [warning.text for warning in gaps([one])] == words
 
 
+@pytest.mark.parametrize(
+    ("reads", "failures", "wall_s", "words"),
+    [
+        (45, 0, 22.5, "NVML answered so slowly that it was read less than half as often as intended (0)"),
+        (113, 0, 22.5, ""),  # just above half
+        (5, 0, 1.9, ""),  # too short to tell
+        (12, 1, 22.5, ""),  # one that failed is asked less often
+    ],
+)
+def test_a_driver_that_answers_slowly_is_a_warning(reads, failures, wall_s, words):
+    """At 10 Hz."""
+    slow = {"nvidia": {"reads": reads, "failures": failures, "period_s": 0.1, "failing_since_s": None}}
+    watched = documents.made(Sampled, sources=slow, sampler={"cpu_s": 1.0, "wall_s": wall_s}, problem=None)
+    one = documents.made(CellResult, cell="0", telemetry=as_json(_health(watched)))
+    assert [warning.text for warning in gaps([one])] == [words] * bool(words)
+
+
 @pytest.mark.parametrize(("stall_ms", "found"), [(None, 0), (1000.0, 0), (1001.0, 1)])
 def test_a_sampler_that_stood_still_leaves_a_hole(stall_ms, found):
     """None: an older version did not record it."""
@@ -397,12 +414,7 @@ def test_each_owner_of_cpu_time_has_a_curve_and_other_work_is_what_is_left():
     )
     (panel,) = panels(cell(), telemetry, 10.0)
     assert {curve.name: float(curve.values.mean()) for curve in panel.curves} == pytest.approx(
-        {
-            "engine": 6 / 12,
-            "load generator": 3 / 12,
-            "engine of the same duet": 2 / 12,
-            "other work": 7 / 12,
-        }
+        {"engine": 6 / 12, "load generator": 3 / 12, "engine of the same duet": 2 / 12, "other work": 7 / 12}
     )
 
 
@@ -599,12 +611,7 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
     page = str(machine_section(page_of(made)))
     assert "the engine&#x27;s queue: &lt;2&gt; waited" in page
     assert "take the place of GPU utilisation" in page
-    for words in (
-        "engine, CPU cores",
-        "KV cache, peak %",
-        "50.0",
-        "1.8 USD per hour for the machine (list)",
-    ):
+    for words in ("engine, CPU cores", "KV cache, peak %", "50.0", "1.8 USD per hour for the machine (list)"):
         assert words in page, words
     texts = [note.text for note in notes(made)]
     assert "limited by: queue (llamacpp c1 and llamacpp c4)" in texts

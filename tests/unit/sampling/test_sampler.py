@@ -7,7 +7,7 @@ import pytest
 from harness.host.access import Access
 from harness.sampling import sampler
 from harness.sampling.job import Exporter, Watch
-from harness.sampling.sampler import Runner, sources
+from harness.sampling.sampler import Runner, next_beat_s, sources
 from harness.sampling.sources import UnavailableError, UnreadableError
 from harness.sampling.spill import Spill
 from harness.sampling.watcher import read_spill
@@ -126,6 +126,24 @@ def test_a_read_that_does_not_end_is_one_that_failed(spill, monkeypatch):
     goes_on.set()
     runner.thread.join(timeout=30)
     assert runner.report().failures == 0
+
+
+@pytest.mark.parametrize(
+    ("took_s", "next_s"),
+    [
+        (0.01, 10.1),  # on the beat
+        (0.05, 10.1),
+        (0.08, 10.16),  # half of the time at work
+        (0.5, 11.0),
+        (30.0, 41.0),  # one that hung
+    ],
+)
+def test_a_slow_source_rests_for_as_long_as_its_read_took(took_s, next_s):
+    assert next_beat_s(10.0, 0.1, began_s=10.0, now_s=10.0 + took_s) == pytest.approx(next_s)
+
+
+def test_beats_that_were_missed_are_not_made_up_for():
+    assert next_beat_s(10.0, 0.1, began_s=12.0, now_s=12.0) == 12.0
 
 
 def test_reads_that_compute_take_cpu_time_and_those_that_wait_do_not(spill):
