@@ -243,7 +243,12 @@ def _sized(prepared: Prepared) -> str:
 
 
 def describe(prepared: Prepared) -> Description:
-    history = _history(prepared)
+    history: History = {}
+    search_s: float | None = None
+    for run, summary in _earlier(prepared):
+        _remember(history, run, summary, prepared)
+        if prepared.probe_sizes is not None:
+            search_s = _searched_s(prepared, summary) or search_s
     cells = tuple(_planned(prepared, cell, history) for block in prepared.plan for cell in block.cells)
     machine = Machine(gpus=prepared.options.gpus)
     return Description(
@@ -256,7 +261,7 @@ def describe(prepared: Prepared) -> Description:
         ),
         tuple(refusal.sentence for refusal in refusals(prepared)),
         _starts(prepared),
-        _all_s(cells) if prepared.probe_sizes is None else _search_s(prepared),
+        _all_s(cells) if prepared.probe_sizes is None else search_s,
     )
 
 
@@ -265,23 +270,19 @@ def _all_s(cells: Sequence[PlannedCell]) -> float | None:
     return sum(known) if len(known) == len(cells) else None
 
 
-def _search_s(prepared: Prepared) -> float | None:
-    """The time of the last such search: it measures few of its loads, and which is not known ahead."""
+def _searched_s(prepared: Prepared, summary: Summary) -> float | None:
+    """The time of such a search: it measures few of its loads, and which is not known ahead."""
     highest = prepared.plan[0].cells[-1].load
     wanted = {(backend.label, backend.launch.mode) for backend in prepared.backends}
-    took_s: float | None = None
-    for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
-        summary = _summary(folder, prepared.scenario.name)
-        if summary is None or summary.state not in ("complete", "invalid"):
-            continue
-        if not any(
-            (each.kind, each.highest) == (highest.kind, highest.value) for each in summary.capacity or ()
-        ):
-            continue
-        cells = [cell for cell in summary.cells if (cell.label, cell.launch) in wanted]
-        if len({cell.label for cell in cells}) == len(wanted):
-            took_s = sum(cell.client.wall_s or 0.0 for cell in cells)
-    return took_s
+    like = (
+        each for each in summary.capacity or () if (each.kind, each.highest) == (highest.kind, highest.value)
+    )
+    if summary.state not in ("complete", "invalid") or not any(like):
+        return None
+    cells = [cell for cell in summary.cells if (cell.label, cell.launch) in wanted]
+    if len({cell.label for cell in cells}) < len(wanted):
+        return None
+    return sum(cell.client.wall_s or 0.0 for cell in cells)
 
 
 def _started(prepared: Prepared) -> list[Block]:
@@ -355,28 +356,25 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
     return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
 
 
-def _history(prepared: Prepared) -> History:
-    """Speeds of the earlier runs of a scenario of this name."""
-    seconds: History = {}
+def _remember(history: History, run: str, summary: Summary, prepared: Prepared) -> None:
+    """Adds the speeds of an earlier run."""
+    for cell in summary.cells:
+        counts, warmup = cell.requests, cell.requests.warmup
+        if cell.point.kind == "working-set" and prepared.scenario.load.kv_tokens is None:
+            # No plan knows the prefixes of a cache of unknown size: their time is that of the others.
+            warmup = warmup_requests(prepared.scenario, cell.point)
+        requests = counts.ok + counts.abandoned + warmup
+        if requests and cell.client.wall_s is not None:
+            by_run = history.setdefault((cell.label, cell.launch, cell.point), {})
+            by_run.setdefault(run, []).append(cell.client.wall_s / requests)
+
+
+def _earlier(prepared: Prepared) -> Iterator[tuple[str, Summary]]:
+    """Yields the earlier runs of this scenario. Of another one, folders can have names that end alike."""
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
-        summary = _summary(folder, prepared.scenario.name)
-        for cell in summary.cells if summary else ():
-            counts, warmup = cell.requests, cell.requests.warmup
-            if cell.point.kind == "working-set" and prepared.scenario.load.kv_tokens is None:
-                # No plan knows the prefixes of a cache of unknown size: their time is that of the others.
-                warmup = warmup_requests(prepared.scenario, cell.point)
-            requests = counts.ok + counts.abandoned + warmup
-            if requests and cell.client.wall_s is not None:
-                key = (cell.label, cell.launch, cell.point)
-                by_run = seconds.setdefault(key, {})
-                by_run.setdefault(folder.path.name, []).append(cell.client.wall_s / requests)
-    return seconds
-
-
-def _summary(folder: RunFolder, scenario: str) -> Summary | None:
-    """None of another scenario: the names of folders are alike where one name ends in the other."""
-    try:
-        summary = folder.read_summary()
-    except SpecError:
-        return None
-    return summary if summary.scenario == scenario else None
+        try:
+            summary = folder.read_summary()
+        except SpecError:
+            continue
+        if summary.scenario == prepared.scenario.name:
+            yield folder.path.name, summary

@@ -8,6 +8,7 @@ import pytest
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.model import as_json
+from harness.store import RunFolder
 from tests.bench.audit.gates import change_json
 from tests.factories import documents
 from tests.factories.runs import TWO, Shape, copy_of, edit_summary, make_run
@@ -131,6 +132,13 @@ def test_a_search_takes_as_long_as_the_last_one(earlier, capsys, changes, expect
     assert (" probes, about 18 s of load; the last one" in shown) == (expected_s is not None)
     other = document(capsys, *search[:2], "1,32", *search[3:])
     assert other["expected_s"] is None
+
+
+def test_each_earlier_summary_is_read_once(earlier, capsys, monkeypatch):
+    read, reads = RunFolder.read_summary, []
+    monkeypatch.setattr(RunFolder, "read_summary", lambda folder: reads.append(folder) or read(folder))
+    assert planned(capsys, "--find-capacity", "--concurrency", "1,16", "--set", "slo.ttft_ms.p95=500")
+    assert len(reads) == 1
 
 
 def test_a_search_that_never_ended_takes_no_known_time(capsys):
