@@ -6,8 +6,10 @@ import select
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
+from harness.host.tls import Secure
 from harness.load.failures import CLOSED_EARLY
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
@@ -24,46 +26,32 @@ _IDLE_BYTES = 4096
 _IDLE_READS = 16
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
-    __slots__ = (
-        "_heard",
-        "_tunnel",
-        "answer",
-        "answered",
-        "before",
-        "deadline",
-        "exchange",
-        "failed",
-        "fd",
-        "freed",
-        "opened",
-        "receive",
-        "refused",
-        "replica",
-        "rest",
-        "sock",
-        "tls",
-        "warm",
-    )
+    sock: socket.socket
+    opened: int
+    route: InitVar[Route]
+    replica: int
+    kernel: InitVar[bool]
+    fd: int = field(init=False)
+    tls: Secure | None = field(init=False)
+    receive: Callable[..., Any] = field(init=False)
+    exchange: Exchange | None = None  # set from the moment a request waits for this connection
+    answer: Answer | None = None  # set while an answer is awaited
+    rest: memoryview | None = None  # of the request, not yet taken by the kernel
+    before: TcpInfo | None = None  # as it was when the last request on it was sent or answered
+    refused: bool = False  # the kernel took no byte of the request: the connection was closed before
+    failed: OSError | None = None  # what broke it while the rest of a request was sent
+    deadline: int = 0
+    answered: bool = False  # a whole answer came on it
+    freed: int = 0  # when it was last put back
+    warm: bool = False  # it was open and idle before the request on it
+    _tunnel: bytes = field(init=False)
+    _heard: bytes | None = None  # of the proxy, once it was asked
 
-    def __init__(self, sock: socket.socket, opened: int, route: Route, replica: int, *, kernel: bool) -> None:
-        self.sock, self.replica = sock, replica
-        self.tls = route.secure()
-        self._tunnel = route.tunnel
-        self._heard: bytes | None = None  # of the proxy, once it was asked
-        self.fd = sock.fileno()
-        self.opened = opened
-        self.receive: Callable[..., Any] = sock.recvmsg_into if kernel else sock.recv_into
-        self.exchange: Exchange | None = None  # set from the moment a request waits for this connection
-        self.answer: Answer | None = None  # set while an answer is awaited
-        self.rest: memoryview | None = None  # of the request, not yet taken by the kernel
-        self.before: TcpInfo | None = None  # as it was when the last request on it was sent or answered
-        self.refused = False  # the kernel took no byte of the request: the connection was closed before
-        self.failed: OSError | None = None  # what broke it while the rest of a request was sent
-        self.deadline = 0
-        self.answered = False  # a whole answer came on it
-        self.freed = 0  # when it was last put back
-        self.warm = False  # it was open and idle before the request on it
+    def __post_init__(self, route: Route, kernel: bool) -> None:
+        self.fd, self.tls, self._tunnel = self.sock.fileno(), route.secure(), route.tunnel
+        self.receive = self.sock.recvmsg_into if kernel else self.sock.recv_into
 
     def raise_if_refused(self) -> None:
         if code := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):

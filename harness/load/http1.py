@@ -1,6 +1,8 @@
 """One answer: its framing by httptools or by another parser, body parts and arrival stamps kept undecoded."""
 
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import httptools
@@ -22,57 +24,37 @@ class OversizedError(ValueError):
     """The decompressed body is longer than an answer may be."""
 
 
+@dataclass(slots=True, eq=False)
 class Answer:
     """Grows by one read at a time. `close` it at the end: parser and answer hold each other, and the
     collector does not run in the window."""
 
-    __slots__ = (
-        "_body_limit",
-        "_checkpoint",
-        "_complete_parts",
-        "_feed",
-        "_interim",
-        "_parser",
-        "_parts_before",
-        "_wire_limit",
-        "closes_itself",
-        "complete",
-        "headers",
-        "headers_read",
-        "keep_alive",
-        "looks",
-        "marks",
-        "on_body",
-        "oversized",
-        "parts",
-        "problem",
-        "stamps",
-        "status",
-        "wire_bytes",
-    )
+    most_bytes: int = USUAL_BYTES  # of the body
+    oversized: bool = False
+    parts: list[bytes] = field(default_factory=list)
+    on_body: Callable[[bytes], None] = field(init=False)
+    stamps: list[Any] = field(default_factory=list)  # one per read: a packed timespec, or CLOCK_MONOTONIC ns
+    looks: list[Look] = field(default_factory=list)  # one per read where the kernel stamps it
+    marks: list[int] = field(default_factory=list)  # len(parts) after each read
+    wire_bytes: int = 0
+    status: int = 0  # 0: the head of the answer is not complete
+    headers: dict[bytes, bytes] = field(default_factory=dict)  # by lower-case name; repeated ones joined
+    headers_read: int = 0  # index of the read that completed the head
+    complete: bool = False
+    closes_itself: bool = False  # its end is a frame of its own, as in HTTP/2
+    keep_alive: bool = False
+    problem: str = ""  # why the bytes are not HTTP/1.1
+    _wire_limit: int = HEAD_BYTES  # of all bytes so far; rises once the head is complete
+    _checkpoint: int = HEAD_BYTES  # of all bytes so far: where the limits are looked at next
+    _parts_before: int = 0  # how many there were at the checkpoint before
+    _interim: bool = False
+    _complete_parts: int = 0
+    _parser: Any = field(init=False)
+    _feed: Any = field(init=False)
 
-    def __init__(self, most_bytes: int = USUAL_BYTES) -> None:
-        self._body_limit = most_bytes
-        self._wire_limit = HEAD_BYTES  # of all bytes so far; rises once the head is complete
-        self._checkpoint = HEAD_BYTES  # of all bytes so far: where the limits are looked at next
-        self._parts_before = 0  # how many there were at the checkpoint before
-        self.oversized = False
-        self.parts: list[bytes] = []
+    def __post_init__(self) -> None:
         self.on_body = self.parts.append
-        self.stamps: list[Any] = []  # one per read: a packed timespec, or CLOCK_MONOTONIC nanoseconds
-        self.looks: list[Look] = []  # one per read where the kernel stamps it
-        self.marks: list[int] = []  # len(parts) after each read
-        self.wire_bytes = 0
-        self.status = 0  # 0: the head of the answer is not complete
-        self.headers: dict[bytes, bytes] = {}  # by lower-case name; repeated ones joined with commas
-        self.headers_read = 0  # index of the read that completed the head
-        self.complete = False
-        self.closes_itself = False  # its end is a frame of its own, as in HTTP/2
-        self.keep_alive = False
-        self.problem = ""  # why the bytes are not HTTP/1.1
-        self._interim = False
-        self._complete_parts = 0
-        self._parser: Any = httptools.HttpResponseParser(self)
+        self._parser = httptools.HttpResponseParser(self)
         self._feed = self._parser.feed_data
 
     def take(self, data: memoryview | bytes, stamp: Any, look: Look | None = None) -> bool:
@@ -113,14 +95,14 @@ class Answer:
         if not self.status:
             self.problem = f"the head of the answer is longer than {HEAD_BYTES} bytes"
         elif self.wire_bytes > self._wire_limit:
-            self.problem = f"the answer is longer than {self._body_limit} bytes"
+            self.problem = f"the answer is longer than {self.most_bytes} bytes"
         else:  # trailers, or frames without content
             self.problem = f"{HEAD_BYTES} bytes of the answer brought nothing of its body"
 
     def head_ended(self, status: int) -> None:
         self.status = status
         self.headers_read = len(self.marks)
-        self._wire_limit = self.wire_bytes + self._body_limit
+        self._wire_limit = self.wire_bytes + self.most_bytes
         self._checkpoint = min(self.wire_bytes + HEAD_BYTES, self._wire_limit)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -174,7 +156,7 @@ class Answer:
         """The decoded body, and its length after each read. Raises DecodeError or OversizedError."""
         encoding = self.header(b"content-encoding")
         plain = encoding in _IDENTITY
-        parts = self.parts if plain else _decompress(self.parts, encoding, self._body_limit)
+        parts = self.parts if plain else _decompress(self.parts, encoding, self.most_bytes)
         lengths = np.zeros(len(parts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=lengths[1:])
         marks = np.minimum(np.fromiter(self.marks, np.int64, len(self.marks)), len(parts))
