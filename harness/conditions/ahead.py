@@ -11,7 +11,7 @@ from harness.conditions.keys import Key, relation
 from harness.conditions.measured import unasked
 from harness.conditions.settings import classified, of_engine
 from harness.conditions.table import TABLE
-from harness.conditions.unequal import exceeds, said
+from harness.conditions.unequal import described, exceeds
 from harness.model import Unequal
 
 
@@ -47,7 +47,7 @@ def foreseen(
                 and not _searched_by_both(key, first, second)
                 and (key.code != "max-sequences" or exceeds(in_flight, values))
             ):
-                yield key, Unequal(key.code, pair, said(key, values), True, key.metrics, what=key.title)
+                yield key, Unequal(key.code, pair, described(key, values), True, key.metrics, what=key.title)
         for label_of in unasked({label: backends[label].unsupported for label in pair}):
             if label_of.matters:
                 yield None, replace(label_of, labels=pair)

@@ -43,17 +43,17 @@ def settings(manifest: Manifest, label: str, found: EngineFound | None = None) -
         own = {"image-digest": found.image_digest, "weights-file": found.weights_sha256}
         stated |= {code: value for code, value in own.items() if value is not None}
     raw = dict(_raw(engine))
-    return Settings(_said(raw, backend) | stated, raw)
+    return Settings(_by_code(raw, backend) | stated, raw)
 
 
 def of_engine(engine: Mapping[str, Any], backend: str) -> dict[str, str]:
     """Settings by code of the table, from the facts about one engine. `backend`: name of its definition."""
-    return _said(dict(_raw(engine)), backend)
+    return _by_code(dict(_raw(engine)), backend)
 
 
 def of_values(values: Mapping[str, object] | None) -> dict[str, str]:
     """Keys known from the values of a definition alone, which is what older cells kept."""
-    return _said({("value", name): words_of(value) for name, value in (values or {}).items()}, "")
+    return _by_code({("value", name): words_of(value) for name, value in (values or {}).items()}, "")
 
 
 @cache
@@ -77,7 +77,7 @@ def in_words(row: tuple[Key, str], source: str, value: str) -> str:
     return means or key.amount(source, value)
 
 
-def _said(raw: Mapping[tuple[str, str], str], backend: str) -> dict[str, str]:
+def _by_code(raw: Mapping[tuple[str, str], str], backend: str) -> dict[str, str]:
     known: dict[str, str] = {}
     for kind in _KINDS:
         for name, value in ((name, value) for (source, name), value in raw.items() if source == kind):

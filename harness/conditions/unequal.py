@@ -65,10 +65,10 @@ def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator
     )
     slots = next(iter(group.values())).load.slots
     matters = refused and (key.code != "max-sequences" or exceeds(slots, known))
-    yield Unequal(key.code, tuple(known), said(key, known), matters, key.metrics, what=key.title)
+    yield Unequal(key.code, tuple(known), described(key, known), matters, key.metrics, what=key.title)
 
 
-def said(key: Key, values: Mapping[str, object]) -> str:
+def described(key: Key, values: Mapping[str, object]) -> str:
     """`CPU threads: 2 (vllm), 1 (sglang)`."""
     return f"{key.title}: {listed(values)}"
 
@@ -113,7 +113,7 @@ def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iter
             )
         else:
             every = {label: values.get(label, NOT_GIVEN) for label in group}
-            yield Unequal(key.code, tuple(group), said(key, every), False)
+            yield Unequal(key.code, tuple(group), described(key, every), False)
     for names, settings in shared.items():
         yield Unequal(
             "known-of-some", names, f"known of {', '.join(names)} only: {'; '.join(settings)}", False

@@ -114,7 +114,7 @@ def _architecture() -> str:
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return ""
-    done = _said([smi, "--query-gpu=compute_cap", "--format=csv,noheader"])
+    done = _run([smi, "--query-gpu=compute_cap", "--format=csv,noheader"])
     return "".join(done.stdout.split()[:1]).replace(".", "") if done.returncode == 0 else ""
 
 
@@ -145,7 +145,7 @@ def _toolkit(root: Path) -> Path:
     """
     # What is on PATH may be a script or a link; the compiler itself says where it lies.
     command = [shutil.which("nvcc") or "nvcc", "--dryrun", "-E", "none.cu"]
-    output = _said(command).stderr
+    output = _run(command).stderr
     here = next(
         (line.partition("_HERE_=")[2].strip() for line in output.splitlines() if "_HERE_=" in line), ""
     )
@@ -180,6 +180,6 @@ def _link(path: Path, file: Path) -> None:
         path.symlink_to(file)
 
 
-def _said(command: list[str]) -> "subprocess.CompletedProcess[str]":
+def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
     env = without_credentials(os.environ)
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
