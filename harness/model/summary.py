@@ -87,7 +87,7 @@ class Summary(Record, frozen=True, kw_only=True):
     ] = ()
     per_user: Annotated[
         tuple[SpeedLevel, ...],
-        doc("Output tokens/s at equal speed per user; empty: no loads to compare between, or a search."),
+        doc("Output tokens/s at equal speed per user, a family of verdicts of their own; empty: none."),
     ] = ()
     knees: Annotated[tuple[Knee, ...], doc("Knee of the hit rate over working sets, one per backend.")] = ()
     workload_card: Annotated[

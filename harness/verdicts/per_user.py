@@ -33,6 +33,7 @@ Owner = Literal["GPU", "machine"]
 KINDS: tuple[Kind, ...] = ("concurrency", "rate")
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)  # and their multiples by ten
 PARTS = (0.25, 0.5, 0.75)  # of the range that the curves share, by ratio
+LEAST_RANGE = 1.2  # a narrower one, by ratio, says that the load hardly changes the speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,8 @@ def chosen(found: Sequence[Curve]) -> list[float]:
         return []
     ends = [(max(low for low, _ in mine), min(high for _, high in mine), len(mine)) for mine in several]
     low, high, _ = max(ends, key=lambda end: (end[2], end[1] / end[0]))
+    if high < LEAST_RANGE * low:
+        return []
     levels = dict.fromkeys(_round(low * (high / low) ** part) for part in PARTS)
     return [level for level in levels if low <= level <= high]
 

@@ -23,7 +23,7 @@ METHOD = (
 )
 FAMILY = (
     "the primary metric over all pairs and load points is one family, all other declared metrics over all "
-    "pairs and load points another, tokens/s at equal speed per user a third (Holm in each)"
+    "pairs and load points another (Holm in each)"
 )
 
 

@@ -107,6 +107,20 @@ def test_curves_that_share_no_speed_are_not_compared():
     assert levels(sweep("vllm", alone_ms=1, each_ms=0.01), sweep("sglang", alone_ms=50)) == ()
 
 
+def test_speeds_that_hardly_change_with_the_load_are_not_compared():
+    """The round number 50 is on both curves, between loads that differ by noise alone."""
+    flat = {"alone_ms": 20, "each_ms": 0.001, "noise": (1.0, 0.999, 0.9995)}
+    assert levels(sweep("vllm", **flat), sweep("sglang", **flat)) == ()
+
+
+def test_a_backend_apart_from_all_others_does_not_choose_their_speeds():
+    near = [sweep("vllm"), sweep("sglang", 0.3), sweep("lmdeploy", 0.35)]
+    assert [level.tokens_per_s_per_user for level in levels(*near)] == [50, 60, 80]
+    found = levels(*near, sweep("transformers", alone_ms=200))
+    assert [level.tokens_per_s_per_user for level in found] == [50, 60, 80]
+    assert {level.figures[3].reach for level in found} == {"never so fast"}
+
+
 def test_a_single_load_has_no_curve():
     assert levels(sweep("vllm", loads=(4,)), sweep("sglang", loads=(4,))) == ()
 
