@@ -15,6 +15,7 @@ from harness.imports.taken import (
     ARRIVALS,
     INTENDED,
     LOAD,
+    OUTCOMES,
     TEXTS,
     TOKENS,
     UNKNOWN_LOAD,
@@ -37,14 +38,6 @@ SUMMARY_KEYS = {"aiperf_version", "request_count"}
 SUMMARY = "profile_export_aiperf.json"
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _PHASES = ("profiling", "warmup")
-_OUTCOMES = {  # by the class of its exception, where there is no status; others are HTTP_ERROR
-    "ClientConnectorDNSError": Outcome.CONNECT_FAILED,
-    "ClientConnectorError": Outcome.CONNECT_FAILED,
-    "ClientPayloadError": Outcome.TRUNCATED,
-    "InvalidInferenceResultError": Outcome.EMPTY,  # of an answer without text
-    "ServerDisconnectedError": Outcome.TRUNCATED,
-    "TimeoutError": Outcome.TIMEOUT,
-}
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
     "tpot_ms": "inter_token_latency",  # a mean of each request, whatever its name
@@ -207,7 +200,7 @@ def _outcome(error: _Error | None, cancelled: bool) -> Outcome:
         return Outcome.CANCELLED
     if error is None:
         return Outcome.EMPTY
-    return Outcome.HTTP_ERROR if error.code else _OUTCOMES.get(error.type or "", Outcome.HTTP_ERROR)
+    return Outcome.HTTP_ERROR if error.code else OUTCOMES.get(error.type or "", Outcome.HTTP_ERROR)
 
 
 def _ms(found: _Value, name: str, where: str) -> float | None:

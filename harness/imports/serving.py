@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import MOST_S, UNKNOWN_LOAD, agree, of_reported
+from harness.imports.taken import MOST_S, OUTCOMES, UNKNOWN_LOAD, agree, of_reported
 from harness.metrics.peers import tool_named
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import as_median
@@ -39,7 +39,10 @@ class Arrays(msgspec.Struct):
     def outcome(self, index: int) -> tuple[Outcome, str]:
         """How a request ended, and what the tool wrote of its failure."""
         if index < len(self.errors) and (error := self.errors[index]):
-            return Outcome.HTTP_ERROR, error
+            if not error.startswith("Traceback "):
+                return Outcome.HTTP_ERROR, error
+            last = error.rstrip().rpartition("\n")[2]  # `module.Class: what`
+            return OUTCOMES.get(last.partition(":")[0].rpartition(".")[2], Outcome.HTTP_ERROR), last
         answered = self.ttfts[index] > 0 or self.output_lens[index]
         return (Outcome.OK if answered else Outcome.EMPTY), ""
 

@@ -33,6 +33,15 @@ INTENDED = "intended times"
 ARRIVALS = "the arrival of each piece of text"
 TEXTS = "text and finish reason of answers"
 TOKENS = "the server's count of tokens: they are of the tool's own tokenizer"
+OUTCOMES = {  # by the class of a client's exception, where there is no status; others are HTTP_ERROR
+    "ClientConnectorDNSError": Outcome.CONNECT_FAILED,
+    "ClientConnectorError": Outcome.CONNECT_FAILED,
+    "ClientOSError": Outcome.RESET,
+    "ClientPayloadError": Outcome.TRUNCATED,
+    "InvalidInferenceResultError": Outcome.EMPTY,  # of an answer without text
+    "ServerDisconnectedError": Outcome.TRUNCATED,
+    "TimeoutError": Outcome.TIMEOUT,
+}
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
 MOST_S = 30 * 86_400
 _LATEST_S = 9e9  # in ns it fits into 64 bits

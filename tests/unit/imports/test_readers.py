@@ -75,6 +75,26 @@ def test_failed_requests_stay_failed(tmp_path):
     assert taken.records.errors[3] == "Service Unavailable"
 
 
+@pytest.mark.parametrize(
+    ("raised", "outcome"),
+    [
+        ("aiohttp.client_exceptions.ServerDisconnectedError: Server disconnected", Outcome.TRUNCATED),
+        ("aiohttp.client_exceptions.ClientOSError: [Errno None] Can not write request body", Outcome.RESET),
+        ("TimeoutError", Outcome.TIMEOUT),
+        ("ValueError: a: b", Outcome.HTTP_ERROR),
+    ],
+)
+def test_a_failed_request_ended_as_the_last_line_of_its_traceback_says(tmp_path, raised, outcome):
+    """vllm bench serve keeps the whole traceback: each failure was an HTTP error, `Traceback (most`."""
+    document = foreign.vllm()
+    document["errors"][3] = f'Traceback (most recent call last):\n  File "/x.py", line 1, in post\n{raised}\n'
+    document["output_lens"][3], document["ttfts"][3], document["itls"][3] = 0, 0.0, []
+    document = foreign.answered(document, 119) | {"mean_itl_ms": None, "mean_ttft_ms": None}
+    taken = taken_of(foreign.write(tmp_path / "r.json", document))
+    assert taken.records.errors[3] == raised
+    assert taken.records.requests["outcome"][3] == outcome
+
+
 def test_prompts_that_a_dataset_did_not_have_are_no_failures(tmp_path):
     counted = foreign.vllm_summary(num_prompts=1000, failed=0, max_concurrency=None)
     taken = taken_of(foreign.write(tmp_path / "r.json", counted))
