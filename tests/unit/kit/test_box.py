@@ -112,7 +112,7 @@ def test_a_program_that_does_not_answer_is_one_error(kit, tmp_path, monkeypatch,
         raise subprocess.TimeoutExpired(command, 60)
 
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    monkeypatch.setattr(compiling, "start", lambda *_: compiling._said(["nvidia-smi"]))
+    monkeypatch.setattr(compiling, "start", lambda *_: compiling._run(["nvidia-smi"]))
     monkeypatch.setattr(subprocess, "run", silent)
     assert box.main([str(kit), "--out", str(tmp_path / "out"), "build"]) == 3
     assert capsys.readouterr().err == "error: Command '['nvidia-smi']' timed out after 60 seconds\n"
