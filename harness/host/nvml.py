@@ -49,6 +49,15 @@ def handle(nvml: ModuleType, gpu: str) -> Any:
     return nvml.nvmlDeviceGetHandleByUUID(gpu)
 
 
+def memory_bytes(gpus: Sequence[str]) -> int | None:
+    """What these GPUs have together; None where the driver does not say, as where they use the host's."""
+
+    def read(nvml: ModuleType) -> int:
+        return sum(int(nvml.nvmlDeviceGetMemoryInfo(handle(nvml, gpu)).total) for gpu in gpus)
+
+    return _known(read)
+
+
 def is_gone(error: Exception) -> bool:
     """Whether this NVMLError says that the GPU will not answer again until it is reset."""
     import pynvml as nvml

@@ -78,6 +78,10 @@ class Machine:
         """Why the driver cannot use these NVIDIA GPUs; None: it can, or it is not known."""
         return nvml.fault(gpus)
 
+    def gpu_memory_bytes(self, gpus: Sequence[str]) -> int | None:
+        """Of these NVIDIA GPUs together; None: not known."""
+        return nvml.memory_bytes(gpus)
+
     def check_gpus_free(self, gpus: Sequence[str]) -> None:
         if orphans.stale():  # stopped before the first engine starts
             return
@@ -106,6 +110,10 @@ class Machine:
     def unfit(self, definition: Backend) -> list[SetupError]:
         """The reasons no environment of it can be made or used here."""
         return list(unfit(definition, built=self.is_installed(definition)))
+
+    def folder_bytes(self, path: str, pattern: str) -> int:
+        """The size of the files with such a name in a folder; 0: there is none."""
+        return sum(file.stat().st_size for file in Path(path).glob(pattern))
 
     def has_file(self, path: str) -> bool:
         return paths.entry(Path(path)) is not None

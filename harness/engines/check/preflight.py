@@ -14,8 +14,11 @@ from harness.engines.start.gpus import gpus_needed
 from harness.engines.start.launch_choice import track_of
 from harness.engines.start.request import Planned
 from harness.errors import SetupError
-from harness.model.numbers import counted
+from harness.model.numbers import GIB, counted
 from harness.spec.backend import Backend, CudaProcess
+
+# Values of engines that keep the whole model on their GPUs, in a share of the memory.
+_ON_GPUS = {"memory_share", "tensor_parallel"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
             yield from _gpus(definition, engine.choice.device, machine)
             yield from _driver(definition, machine)
     yield from _weights(engine, machine)
+    if engine.choice.device == "cuda":
+        yield from _gpu_memory(engine, definition, machine)
     port = definition.engine.values.get("port")
     if port is not None:
         yield from _raised(lambda: machine.check_port(int(port)))
@@ -170,6 +175,32 @@ def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
             f"{track.repo} needs an accepted licence and a token, and {HUB_TOKEN} is not set",
             hint=f"accept the licence in the model hub, then export {HUB_TOKEN}",
         )
+
+
+def _gpu_memory(engine: Planned, definition: Backend, machine: Machine) -> Iterator[SetupError]:
+    """Yields for weights that do not even fit alone, of engines that keep all of them on their GPUs."""
+    values, args = definition.engine.values, " ".join(definition.engine.args)
+    if not values.keys() >= _ON_GPUS or "offload" in args or "quantiz" in args:
+        return
+    needed, gpus = _weights_bytes(engine, machine), machine.chosen_gpus(gpus_needed(definition))
+    there = machine.gpu_memory_bytes(gpus) if needed and gpus else None
+    if there is not None and needed > there:
+        yield SetupError(
+            f"the weights of {engine.model_name} take {needed / GIB:.1f} GiB, and GPU {', '.join(gpus)} has "
+            f"{there / GIB:.1f} GiB",
+            hint="give a smaller --model, or more GPUs with --engine-set tensor_parallel=N",
+        )
+
+
+def _weights_bytes(engine: Planned, machine: Machine) -> float:
+    """0: not known."""
+    track_name = track_of(engine.ref, engine.choice, engine.model_name, engine.model)
+    track = engine.model.tracks.get(track_name or "")
+    if track is None or track.weights != "hf":
+        return 0
+    if track.path:
+        return machine.folder_bytes(track.path, "model*.safetensors")  # not a second form next to it
+    return (engine.model.parameters_millions or 0) * 2e6 if track.quantisation.startswith("bf16") else 0
 
 
 def to_build(planned: Mapping[str, Planned], machine: Machine) -> dict[str, Backend]:

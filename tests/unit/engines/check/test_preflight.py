@@ -58,6 +58,12 @@ class Complete(Machine):
     def gpu_fault(self, gpus):
         return self.missing.get("fault")
 
+    def gpu_memory_bytes(self, gpus):
+        return self.missing["gpu memory"] * len(gpus) if "gpu memory" in self.missing else None
+
+    def folder_bytes(self, path, pattern):
+        return {("/big", "model*.safetensors"): 20 << 30}[path, pattern]
+
     def check_gpus_free(self, gpus):
         self._refuse("free gpu")
 
@@ -212,6 +218,38 @@ def test_the_disk_must_hold_what_is_to_be_installed_for_all_of_them():
     (line,) = told(plan, free=None, **missing)
     assert "the cache folder /cache cannot be written" in line
     assert told(plan, free=None) == []
+
+
+BF16 = Model("A model", "its own", None, 7616, tracks={"bf16": Track("hf", "bf16", repo="them/model")})
+ON_DISK = Model("A model", "its own", tracks={"local": Track("hf", "?", path="/big")})
+AWQ = Model("A model", "its own", None, 7616, tracks={"awq": Track("hf", "AWQ", repo="them/model")})
+
+
+@pytest.mark.parametrize(
+    ("backends", "model", "gib", "gpus", "weights_gib"),
+    [
+        ("vllm,sglang", BF16, 14, 1, "14.2"),
+        ("vllm", BF16, 15, 1, None),
+        ("vllm", BF16, 8, 2, None),  # together they hold it
+        ("vllm", BF16, None, 1, None),  # memory of the host
+        ("vllm", ON_DISK, 12, 1, "20.0"),
+        ("vllm", AWQ, 4, 1, None),  # what it takes is not known
+        ("transformers", BF16, 8, 1, None),  # it may keep a part on the CPU
+    ],
+)
+def test_weights_that_no_gpu_holds_are_found_before_they_are_downloaded(
+    backends, model, gib, gpus, weights_gib
+):
+    spread = {"tensor_parallel": gpus} if gpus > 1 else {}
+    plan = planned(backends, "process", "cuda", model=model, **spread)
+    lines = told(plan, **({} if gib is None else {"gpu memory": gib << 30}))
+    if weights_gib is None:
+        assert lines == []
+    else:
+        (line,) = lines
+        name = plan["vllm"].model_name
+        says = f"{', '.join(plan)}: the weights of {name} take {weights_gib} GiB, and GPU 0 has {gib}.0 GiB →"
+        assert line.startswith(says)
 
 
 def test_gated_weights_need_a_token():
