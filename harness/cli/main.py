@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from harness.cli.display import streams
-from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser, of_command, parser_with, suggested
+from harness.cli.flags.parsers import (
+    ADDRESSED,
+    COMMANDS,
+    command_parser,
+    of_command,
+    parser_with,
+    suggested,
+    takes_list,
+)
 from harness.errors import BenchError, ExitCode, SpecError, refused
 
 _ADDRESS = re.compile(r"(?P<name>[\w.-]+=)?(\w+://|([\w.-]+|\[[\da-f:]+\]):\d+([/+]|$)|localhost$)")
@@ -132,7 +140,7 @@ def _as_list(asked: argparse.ArgumentParser, word: str, given: Sequence[str]) ->
     at = given.index(word) if word in given else 0
     flag, before = given[at - 2 : at] if at > 1 else ("", "")
     action = asked._option_string_actions.get(flag)
-    if action is None or not str(action.metavar).endswith(("LIST", ",…")):
+    if action is None or not takes_list(action):
         return ""
     return f"a list has commas and no spaces: {flag} {before.rstrip(',')},{word.lstrip(',')}"
 

@@ -79,21 +79,20 @@ def _capacities(earlier: Sequence[HistoryEntry], summary: Summary, asked: int) -
             cells = [cell for cell in summary.cells if cell.label == label]
             same = (entry for entry in earlier if entry.label == label and metric in entry.metrics)
             before = [load for entry in same for load in known(entry.carried) or ()]
-            if more := _fail_more(carried(cells, found), before, level):
-                yield Missing(label, None, metric, more)
+            now = carried(cells, found)
+            shared = {load.value for load in now} & {load.value for load in before}
+            counts, then = (
+                _failed(load for load in loads if load.value in shared) for loads in (now, before)
+            )
+            if more := _more_failures(counts, then, level):
+                yield Missing(label, None, metric, f"{more}, at loads that it carries")
 
 
-def _fail_more(now: Sequence[HistoryLoad], before: Sequence[HistoryLoad], level: float) -> str:
-    """A sentence where more requests fail at the loads that this and earlier searches tried; else ""."""
-    shared = {load.value for load in now} & {load.value for load in before}
-    (failed, ended), (then, ended_then) = (
-        (sum(load.failed for load in here), sum(load.ended for load in here))
-        for here in ([load for load in side if load.value in shared] for side in (now, before))
-    )
-    if not shared or not fail_more((failed, ended), (then, ended_then), level):
+def _more_failures(now: tuple[int, int], before: tuple[int, int], level: float) -> str:
+    """A sentence where more requests fail than in earlier nights; else ""."""
+    if not fail_more(now, before, level):
         return ""
-    counts = f"{failed} of {ended} requests failed, {then} of {ended_then} in earlier nights"
-    return f"{counts}, at loads that it carries"
+    return f"{now[0]} of {now[1]} requests failed, {before[0]} of {before[1]} in earlier nights"
 
 
 def _labels(entry: Entry) -> Iterator[str]:
@@ -150,11 +149,8 @@ def _place(
         return
     if tonight.measured < asked:
         yield Missing(label, load, None, f"{tonight.measured} of {asked} runs")
-    now = failed_of((*tonight.cells, *tonight.invalid))
-    then = _failed_before(before)
-    if fail_more(now, then, level):
-        why = f"{now[0]} of {now[1]} requests failed, {then[0]} of {then[1]} in earlier nights"
-        yield Missing(label, load, None, why)
+    if more := _more_failures(failed_of((*tonight.cells, *tonight.invalid)), _failed(before), level):
+        yield Missing(label, load, None, more)
     if tonight.invalid and any(not entry.invalid for entry in before):
         yield Missing(label, load, None, invalid_words(tonight))
     if tonight.cells:
@@ -172,9 +168,7 @@ def _place(
                 yield Missing(label, load, metric, f"{'0' if metric in middles else 'null'} in every run")
 
 
-def _failed_before(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
+def _failed(entries: Iterable[HistoryEntry | HistoryLoad]) -> tuple[int, int]:
     """Counts as those of `failed_of`; entries of earlier versions have none."""
-    return (
-        sum(known(entry.failed) or 0 for entry in entries),
-        sum(known(entry.ended) or 0 for entry in entries),
-    )
+    counts = [(known(entry.failed) or 0, known(entry.ended) or 0) for entry in entries]
+    return sum(failed for failed, _ in counts), sum(ended for _, ended in counts)

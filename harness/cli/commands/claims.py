@@ -6,8 +6,12 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
+from harness.model import as_json
+from harness.model.lines import wrap
+from harness.model.numbers import counted
 
 if TYPE_CHECKING:
     from harness.claims import Catalog, Claim
@@ -22,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.claims import load_catalog
-    from harness.cli.display.output import page_width
 
     width = page_width()
     catalog = load_catalog()
@@ -42,7 +45,6 @@ def _is_about(claim: "Claim", system: str | None) -> bool:
 
 
 def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -> None:
-    from harness.model import as_json
     from harness.report.text.claims import terminal
     from harness.store import open_run
     from harness.summary import summarise_folder
@@ -56,8 +58,6 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
 
 
 def _list(catalog: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
-    from harness.model.lines import wrap
-    from harness.model.numbers import counted
     from harness.report.text.claims import by_version
 
     if as_json:

@@ -4,6 +4,7 @@ import argparse
 
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.host.cpus import usable_cpus
+from harness.model.numbers import counted
 
 HOST, PORT = "127.0.0.1", 6379
 
@@ -35,7 +36,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _up(arguments: argparse.Namespace) -> int:
     from harness.cluster import local
-    from harness.model.numbers import counted
 
     cpus = arguments.cpus or max(usable_cpus() // 2, 1)
     port = PORT if arguments.port is None else arguments.port
@@ -62,7 +62,6 @@ def _down(_arguments: argparse.Namespace) -> int:
 def _status(_arguments: argparse.Namespace) -> int:
     from harness.cluster import local
     from harness.cluster.placement import members
-    from harness.model.numbers import counted
 
     head = local.running()
     if head is None:

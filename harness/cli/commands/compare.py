@@ -3,18 +3,19 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
+from harness.cli.display.output import page_width, wants_color
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
+from harness.model import GateRow, RunComparison, as_json
+from harness.model.lines import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from harness.model import GateRow, RunComparison
     from harness.verdicts.baseline import Run
 
 ACCURACY_DROP = "accuracy.drop"
@@ -80,8 +81,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from msgspec.structs import replace
 
-    from harness.cli.display.output import page_width, wants_color
-    from harness.model import as_json
     from harness.report.findings.against import concluded
     from harness.report.text import baseline
     from harness.verdicts.baseline import compare_runs, not_allowed, refused
@@ -121,7 +120,7 @@ def main(arguments: argparse.Namespace) -> int:
     return ExitCode.SKIPPED if skipped else ExitCode.LIMIT_FAILED
 
 
-def _judged(document: "RunComparison", fail_on: "Sequence[str]") -> "tuple[GateRow, ...]":
+def _judged(document: RunComparison, fail_on: Sequence[str]) -> tuple[GateRow, ...]:
     """The rows of these gates; what is missing or not compared is in each. Raises SpecError."""
     from harness.verdicts.accuracy import drops
 
@@ -136,9 +135,7 @@ def _judged(document: "RunComparison", fail_on: "Sequence[str]") -> "tuple[GateR
     return rows
 
 
-def _gate(lines: "Iterable[str]", *, in_markdown: bool) -> str:
-    from harness.cli.display.output import page_width
-    from harness.model.lines import wrap
+def _gate(lines: Iterable[str], *, in_markdown: bool) -> str:
     from harness.report.wording import markdown_escaped
 
     first, *rows = lines

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
+from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser, takes_list
 from harness.errors import ExitCode
 from harness.host.paths import Kind
 from harness.spec.files import names
@@ -28,26 +28,16 @@ _KINDS: Mapping[str, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    flags: tuple[str, ...]
-    about: str
-    takes_value: bool
-    choices: tuple[str, ...]
-    closed: bool  # no other values: neither a file nor a name of one's own
-    is_list: bool  # values with commas between them
-
-
-@dataclass(frozen=True, slots=True)
 class Command:
     name: str
     about: str
-    options: tuple[Option, ...]
+    options: tuple[argparse.Action, ...]
     words: tuple[str, ...]  # of its positional arguments, as far as they are known
     later: tuple[str, ...] = ()  # those that follow one of `words`, which are actions then
 
     @property
     def flags(self) -> list[str]:
-        return [flag for option in self.options for flag in option.flags]
+        return [flag for option in self.options for flag in option.option_strings]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,18 +57,8 @@ def _command(name: str, about: str, parser: argparse.ArgumentParser) -> Command:
     own = list(_shown(parser))
     below = [action for action in own if isinstance(action, argparse._SubParsersAction)]
     later = [argument for action in below for sub in action.choices.values() for argument in _shown(sub)]
-    options = {
-        argument.option_strings[-1]: Option(
-            tuple(argument.option_strings),
-            (argument.help or "") % {"prog": parser.prog, **vars(argument)},
-            argument.nargs != 0,
-            _choices(argument),
-            bool(argument.choices),
-            str(argument.metavar).endswith(("LIST", ",…")),
-        )
-        for argument in (*own, *later)
-        if argument.option_strings
-    }
+    flagged = (argument for argument in (*own, *later) if argument.option_strings)
+    options = {argument.option_strings[-1]: argument for argument in flagged}
     return Command(name, about, tuple(options.values()), _words(own), _words(later))
 
 
@@ -110,9 +90,10 @@ def _bash(commands: Sequence[Command], addressed: Command) -> Iterator[str]:
         yield f"        {'*' if command is addressed else command.name})"
         yield '            case "$prev" in'
         for option in command.options:
-            if option.takes_value:
-                before = """ list=${cur%"${cur##*,}"}""" if option.is_list else ""
-                yield f"            {'|'.join(option.flags)}) words={_list(option.choices)}{before} ;;"
+            if _takes_value(option):
+                flags, known = "|".join(option.option_strings), _list(_choices(option))
+                before = """ list=${cur%"${cur##*,}"}""" if takes_list(option) else ""
+                yield f"            {flags}) words={known}{before} ;;"
         follow = command.later or command.words
         yield f"            *) words={_list([*follow, *command.flags])}"
         if command.later:
@@ -140,9 +121,9 @@ def _zsh(commands: Sequence[Command], addressed: Command) -> Iterator[str]:
         yield f"    {'*' if command is addressed else command.name})"
         yield "        _arguments \\"
         for option in command.options:
-            after = f":value:{_zsh_value(option)}" if option.takes_value else ""
-            for flag in option.flags:
-                yield f"            {shlex.quote(f'*{flag}[{_zsh_text(option.about)}]{after}')} \\"
+            after = f":value:{_zsh_value(option)}" if _takes_value(option) else ""
+            for flag in option.option_strings:
+                yield f"            {shlex.quote(f'*{flag}[{_zsh_text(_about(option))}]{after}')} \\"
         if command.later:
             yield f"            {shlex.quote(f'1:action:{_zsh_values(command.words)}')} \\"
         yield f"            {shlex.quote(f'*:argument:{_zsh_values(command.later or command.words)}')} ;;"
@@ -172,11 +153,19 @@ def _fish(commands: Sequence[Command], addressed: Command) -> Iterator[str]:
                 yield f"{start} {_fish_option(option)}"
 
 
-def _fish_option(option: Option) -> str:
-    names = [f"-l {flag[2:]}" if flag[:2] == "--" else f"-s {flag[1:]}" for flag in option.flags]
-    needed = "-x" if option.closed else "-r"  # the first takes no file
-    values = f"{needed} -a {_fish_text(' '.join(option.choices))}" if option.choices else "-r"
-    return " ".join([*names, *([values] if option.takes_value else []), "-d", _fish_text(option.about)])
+def _fish_option(option: argparse.Action) -> str:
+    names = [f"-l {flag[2:]}" if flag[:2] == "--" else f"-s {flag[1:]}" for flag in option.option_strings]
+    needed, known = "-x" if option.choices else "-r", _choices(option)  # the first takes no file
+    values = f"{needed} -a {_fish_text(' '.join(known))}" if known else "-r"
+    return " ".join([*names, *([values] if _takes_value(option) else []), "-d", _fish_text(_about(option))])
+
+
+def _takes_value(option: argparse.Action) -> bool:
+    return option.nargs != 0
+
+
+def _about(option: argparse.Action) -> str:
+    return (option.help or "") % vars(option)
 
 
 def _list(words: Iterable[str]) -> str:
@@ -187,11 +176,12 @@ def _zsh_values(words: Sequence[str]) -> str:
     return f"({' '.join(words)})" if words else "_files"
 
 
-def _zsh_value(option: Option) -> str:
-    if option.closed or not option.choices:
-        return _zsh_values(option.choices)
-    known = f"compadd - {' '.join(option.choices)}"
-    return f"{{_sequence {known}}}" if option.is_list else f"{{{known}; _files}}"
+def _zsh_value(option: argparse.Action) -> str:
+    choices = _choices(option)
+    if option.choices or not choices:
+        return _zsh_values(choices)
+    known = f"compadd - {' '.join(choices)}"
+    return f"{{_sequence {known}}}" if takes_list(option) else f"{{{known}; _files}}"
 
 
 def _zsh_text(text: str) -> str:

@@ -5,15 +5,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from harness.cli.display.live import wrapped
 from harness.cli.display.output import UNBROKEN, page_width, progress_display
 from harness.cli.flags import options
 from harness.errors import ExitCode
-
-if TYPE_CHECKING:
-    from harness.model import DoctorResult, ErrorSpread, MeasuredLoad, OnNode
+from harness.model import DoctorResult, ErrorSpread, MeasuredLoad, OnNode
+from harness.model.numbers import counted
 
 EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
 
@@ -73,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
     return ExitCode.OK if found.verdict.fit_to_measure else ExitCode.INVALID
 
 
-def as_text(found: "DoctorResult", width: int = UNBROKEN) -> str:
+def as_text(found: DoctorResult, width: int = UNBROKEN) -> str:
     verdict = found.verdict
     lines = [
         *_table(found, width),
@@ -89,7 +87,7 @@ def as_text(found: "DoctorResult", width: int = UNBROKEN) -> str:
     return "\n".join(wrapped(line, width) for line in lines)
 
 
-def _table(found: "DoctorResult", width: int) -> "Iterator[str]":
+def _table(found: DoctorResult, width: int) -> Iterator[str]:
     from harness.doctor.loads import whole
     from harness.report.wording import aligned
 
@@ -98,7 +96,7 @@ def _table(found: "DoctorResult", width: int) -> "Iterator[str]":
     return aligned([*zip(*heads, strict=True), *map(_cells, found.loads)], width)
 
 
-def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:
+def _cells(measured: MeasuredLoad) -> tuple[str, ...]:
     errors = measured.errors
     busy_share = measured.server.busy_share
     exactness = (
@@ -118,7 +116,7 @@ def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:
     )
 
 
-def _nodes(found: "DoctorResult") -> Iterator[str]:
+def _nodes(found: DoctorResult) -> Iterator[str]:
     """A line per load that a cluster sent."""
     for result in found.loads:
         if result.nodes:
@@ -126,9 +124,7 @@ def _nodes(found: "DoctorResult") -> Iterator[str]:
         yield from map(_on_node, result.nodes)
 
 
-def _on_node(on: "OnNode") -> str:
-    from harness.model.numbers import counted
-
+def _on_node(on: OnNode) -> str:
     node = on.node
     placed = "n/a" if on.before_ms is None else "/".join(f"{value:.3f}" for value in on.before_ms)
     offset, known_to = _number(node.clock_offset_ms, "+,.3f"), _number(node.clock_uncertainty_ms, ".3f")
@@ -139,16 +135,14 @@ def _on_node(on: "OnNode") -> str:
     )
 
 
-def _spread(error_ms: "ErrorSpread | None") -> str:
+def _spread(error_ms: ErrorSpread | None) -> str:
     """None: answers come whole."""
     if error_ms is None:
         return "–"
     return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
 
 
-def _workers(found: "DoctorResult") -> str:
-    from harness.model.numbers import counted
-
+def _workers(found: DoctorResult) -> str:
     verdict, heaviest = found.verdict, found.loads[-1]
     nodes = counted(len(heaviest.nodes), "load node")
     there = f"{heaviest.client.workers} on {nodes}; " if heaviest.nodes else ""
@@ -162,7 +156,7 @@ def _number(value: float | None, form: str) -> str:
     return "n/a" if value is None else format(value, form)
 
 
-def _machine(found: "DoctorResult") -> Iterator[str]:
+def _machine(found: DoctorResult) -> Iterator[str]:
     host, clock, limits, core = found.host, found.clock, found.limits, found.server_core
     pinned = "nothing pinned" if core is None else f"server on core {core}"
     others = [result.other_cores for result in found.loads if result.other_cores is not None]

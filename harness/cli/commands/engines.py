@@ -5,33 +5,31 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import UNBROKEN, page_width, progress_display
 from harness.cli.flags import options
 from harness.errors import ExitCode, SetupError, SpecError
+from harness.model.choices import Device
+from harness.model.numbers import counted
 
 if TYPE_CHECKING:
     from harness.cli.display.progress import Display
-    from harness.model.choices import Device
     from harness.spec.backend import Backend
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    install = actions.add_parser("install", help="install engines now", allow_abbrev=False)
+    install = actions.add_parser("install", help="install engines now")
     install.add_argument("names", nargs="+", metavar="NAME[==VERSION]", help="engines to install")
     options.add_device(install, "device that the packages are for", "rocm")
     install.add_argument("--force", action="store_true", help="install again what is installed")
     install.add_argument(
         "--dry-run", action="store_true", help="print every file and its size; download nothing"
     )
-    lock = actions.add_parser(
-        "lock", help="write versions and hashes of an environment to ./backends/locks", allow_abbrev=False
-    )
+    lock = actions.add_parser("lock", help="write versions and hashes of an environment to ./backends/locks")
     lock.add_argument("name", metavar="NAME", help="engine of the environment")
     options.add_device(lock, "device that the packages are for", "rocm")
-    actions.add_parser(
-        "outdated", help="compare pinned engines and known tools with what is offered now", allow_abbrev=False
-    )
-    actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
+    actions.add_parser("outdated", help="compare pinned engines and known tools with what is offered now")
+    actions.add_parser("list", help="list installable engines and their state")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -43,7 +41,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _install(arguments: argparse.Namespace) -> int:
-    from harness.cli.display.output import progress_display
     from harness.engines.provide.install import install_engine
 
     definitions = _definitions(arguments.names, arguments.device)
@@ -58,7 +55,6 @@ def _install(arguments: argparse.Namespace) -> int:
 
 
 def _lock(arguments: argparse.Namespace) -> int:
-    from harness.cli.display.output import progress_display
     from harness.engines.provide.install import lock, recipe_of
 
     definition, *others = _definitions([arguments.name], arguments.device)
@@ -82,7 +78,7 @@ def _lock(arguments: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _definitions(names: list[str], device: "Device") -> "list[Backend]":
+def _definitions(names: list[str], device: Device) -> "list[Backend]":
     """The definitions, with the packages of the device as [process]."""
     from harness.engines.provide.install import needs_install
     from harness.engines.start.launch_choice import as_launched, resolve_launch
@@ -110,7 +106,6 @@ def _shown(definition: "Backend", ui: "Display") -> str:
     from harness.engines.provide.fitness import MB
     from harness.engines.provide.install import installed, planned, python_for, recipe_of
     from harness.engines.provide.interpreters import unfit_python
-    from harness.model.numbers import counted
     from harness.spec.backend import CudaProcess
 
     install, process = recipe_of(definition), definition.process
@@ -134,7 +129,6 @@ def _shown(definition: "Backend", ui: "Display") -> str:
 
 
 def _outdated() -> int:
-    from harness.cli.display.output import progress_display
     from harness.engines.check.outdated import images, packages, tools
     from harness.metrics.peers import READ_IN
 
@@ -155,7 +149,6 @@ def _outdated() -> int:
 
 
 def _list() -> int:
-    from harness.cli.display.output import UNBROKEN, page_width
     from harness.engines.known import not_run
     from harness.engines.provide.install import installed, size_words
     from harness.report.text.terminal_text import hanging

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from harness.cli.commands.query import json_row, selected, write_csv
 from harness.cli.flags import options
 from harness.errors import ExitCode, SetupError, SpecError, StorageError, writing
+from harness.host import paths
 
 if TYPE_CHECKING:
     from harness.store import RunFolder
@@ -163,7 +164,6 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
 
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
     """An existing file is replaced once the new one is whole."""
-    from harness.host import paths
     from harness.report.samples import tpot_ms_by_seq
     from harness.store import parquet, refuse_file_of_run
     from harness.store.confined import Confined

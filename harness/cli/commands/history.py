@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+from harness.cli.display.output import page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 
@@ -35,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.display.output import page_width
     from harness.nightly.suite import check_day
     from harness.report.findings.changed_then import with_changes
     from harness.report.findings.series_words import too_few_runs

@@ -8,10 +8,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.cli.display.output import page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
+from harness.model.grouping import grouped
 from harness.model.imported import SERVER
+from harness.model.lines import wrap
+from harness.model.numbers import counted
+from harness.untrusted import inert
 
 if TYPE_CHECKING:
     from harness.imports import Part
@@ -145,7 +150,6 @@ def _near(entry: Path, folder: Path) -> bool:
 
 def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
     from harness.imports import Part, read
-    from harness.untrusted import inert
 
     of_name = Counter(file.name for file in found.left_out)
     for name, count in of_name.items():
@@ -160,10 +164,6 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
 
 def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
     """What was read and what is missing, once for files that are alike."""
-    from harness.cli.display.output import page_width
-    from harness.model.grouping import grouped
-    from harness.model.lines import wrap
-    from harness.model.numbers import counted
     from harness.report.wording import plain
 
     alike = grouped(

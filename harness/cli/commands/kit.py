@@ -4,13 +4,15 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
+from harness.cli.display.output import progress_display
 from harness.errors import ExitCode, SetupError, SpecError, reason
 from harness.kit.target import GLIBC
+from harness.model.numbers import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    make = actions.add_parser("make", help="collect packages, sources and models", allow_abbrev=False)
+    make = actions.add_parser("make", help="collect packages, sources and models")
     make.add_argument(
         "--for",
         dest="target",
@@ -36,12 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     make.add_argument("--max-mb", type=float, metavar="N", help="write the kit as parts of at most N MB too")
     make.add_argument("--out", type=Path, required=True, metavar="KIT", help="folder to write the kit to")
-    run = actions.add_parser("run", help="run bench out of a kit, without network", allow_abbrev=False)
+    run = actions.add_parser("run", help="run bench out of a kit, without network")
     run.add_argument("kit", type=Path, metavar="KIT", help="folder of the kit")
     run.add_argument(
         "rest", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="arguments of `python3 KIT/run.py`"
     )
-    join = actions.add_parser("join", help="check and unpack parts", allow_abbrev=False)
+    join = actions.add_parser("join", help="check and unpack parts")
     join.add_argument(
         "parts",
         nargs="+",
@@ -76,10 +78,8 @@ def main(arguments: argparse.Namespace) -> int:
 def _make(arguments: argparse.Namespace) -> int:
     import shutil
 
-    from harness.cli.display.output import progress_display
     from harness.kit import parts
     from harness.kit.make import Asked, listing, make
-    from harness.model.numbers import counted
 
     if arguments.max_mb is not None and not arguments.max_mb > 0:
         raise SpecError("must be above 0", where=f"--max-mb {arguments.max_mb:g}")

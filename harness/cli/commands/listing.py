@@ -15,7 +15,9 @@ from harness.cli.display.output import UNBROKEN, page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
+from harness.model import METRICS, SLO_METRICS, WorkloadCard, as_json, from_json
 from harness.model.lines import wrap
+from harness.model.numbers import as_given
 
 if TYPE_CHECKING:
     from harness.spec.backend import Backend
@@ -82,7 +84,6 @@ def _engines(rows: Sequence[Row]) -> list[Row]:
 
 
 def _scenarios(arguments: argparse.Namespace) -> list[Row]:
-    from harness.model.numbers import as_given
     from harness.spec.scenario import load_scenario
 
     rows = []
@@ -104,7 +105,6 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
 
 def _cards(scenario: "Scenario") -> Row:
     """Takes each word for a token, since there is no tokenizer at hand."""
-    from harness.model import as_json
     from harness.run.measure.workloads import Workloads
     from harness.spec.scenario import Images
 
@@ -116,7 +116,6 @@ def _cards(scenario: "Scenario") -> Row:
 
 
 def _with_cards(rows: Sequence[Row]) -> str:
-    from harness.model import WorkloadCard, from_json
     from harness.report.text.card import card_lines
 
     lines, width = [], page_width(UNBROKEN)
@@ -201,8 +200,6 @@ def _issues(_arguments: argparse.Namespace) -> list[Row]:
 
 
 def _metrics(_arguments: argparse.Namespace) -> list[Row]:
-    from harness.model import METRICS, SLO_METRICS
-
     return [
         {
             "name": metric.name,

@@ -2,16 +2,16 @@
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import print_error
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError, writing
+from harness.errors import BenchError, ExitCode, SpecError, writing
+from harness.model.numbers import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from harness.errors import BenchError
     from harness.nightly import Suite
     from harness.run.setup.prepare import Prepared
     from harness.spec.backend import Backend
@@ -57,8 +57,6 @@ def main(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from harness.cli.commands.suite_check import check_entries
-    from harness.cli.display.output import print_error
-    from harness.errors import BenchError
     from harness.nightly import drawn, load_suite, page, spend
     from harness.spec.files import locate
 
@@ -96,8 +94,6 @@ def main(arguments: argparse.Namespace) -> int:
 def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") -> None:
     """A line for each run, and whether those of known length fit the budget."""
     from harness.cli.display.dry_run import describe
-    from harness.errors import BenchError
-    from harness.model.numbers import duration
 
     total_s, unknown = 0.0, 0
     for number, (entry, run) in enumerate(zip(suite.run, found, strict=True), 1):
@@ -115,7 +111,7 @@ def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") 
     print(f"{duration(total_s)} by earlier nights{rest}; the budget is {budget}")
 
 
-def _behind(suite: "Suite") -> "Iterator[str]":
+def _behind(suite: "Suite") -> Iterator[str]:
     """Outdated pins of what bench installs, and of the tools whose files it reads.
 
     A version that the suite names itself is no pin.

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,11 @@ from harness.cli.display.live import wrapped
 from harness.cli.display.output import UNBROKEN, page_width, progress_display
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
+from harness.host import paths
+from harness.model import as_json
+from harness.model.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from harness.engines.provide.shared_folders import Say
@@ -65,8 +68,6 @@ def main(arguments: argparse.Namespace) -> int:
         probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)
         known = engine.facts["known"]
     if arguments.json:
-        from harness.model import as_json
-
         print(json.dumps(as_json(probed) | {"known": known}, indent=1))
     else:
         print(as_text(probed, known, page_width(UNBROKEN)))
@@ -83,7 +84,6 @@ def _engine(
     from harness.engines.simulate import simulated
     from harness.engines.start.launch_choice import as_launched, resolve_launch
     from harness.engines.start.request import EngineRequest
-    from harness.host import paths
     from harness.spec.reach import with_reach
 
     choice = resolve_launch(ref, arguments.launch)
@@ -98,9 +98,7 @@ def _engine(
     return open_engine(wanted, say)
 
 
-def as_text(probed: "Probed", known: "Sequence[str]" = (), width: int = UNBROKEN) -> str:
-    from harness.model.numbers import counted
-
+def as_text(probed: "Probed", known: Sequence[str] = (), width: int = UNBROKEN) -> str:
     version = f" {probed.version}" if probed.version else ""
     variant = f"@{probed.variant}" if probed.variant else ""
     label = probed.backend + variant + ("" if probed.api == "chat" else f"@{probed.api}")
@@ -121,7 +119,7 @@ def as_text(probed: "Probed", known: "Sequence[str]" = (), width: int = UNBROKEN
     return "\n".join(wrapped(line, width) for line in lines)
 
 
-def _table(probed: "Probed", width: int) -> "Iterator[str]":
+def _table(probed: "Probed", width: int) -> Iterator[str]:
     from harness.report.text.terminal_text import hanging
 
     rows = [("", "what", "declared", "seen")]

@@ -12,8 +12,10 @@ from itertools import chain, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
+from harness.cli.display.output import page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
+from harness.model.numbers import counted
 from harness.untrusted import inert
 
 if TYPE_CHECKING:
@@ -135,9 +137,6 @@ def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
     shown = [[_word(value) for value in row] for row in islice(rows, TABLE_ROWS)]
     names = [inert(name) for name in names]
     frame = pd.DataFrame(shown, columns=pd.Index(names), dtype=object)
-    from harness.cli.display.output import page_width
-    from harness.model.numbers import counted
-
     width = page_width(80)
     print(frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)")
     left = sum(1 for _row in rows)

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
+from harness.cli.display.output import page_width
 from harness.cli.flags import options, prices
 from harness.errors import ExitCode, SpecError, page_address
+from harness.model import Prices
+from harness.model.lines import wrap
 
 if TYPE_CHECKING:
-    from harness.model import Prices
     from harness.store import RunFolder
 
 TOOLS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf")
@@ -35,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.commands.imports import made, results_at
-    from harness.cli.display.output import page_width
     from harness.store import open_run
 
     _check(arguments)
@@ -71,8 +72,6 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _several(arguments: argparse.Namespace) -> int:
     """One page. The folders of the runs stay as they are; the first run is the baseline."""
-    from harness.cli.display.output import page_width
-    from harness.model.lines import wrap
     from harness.report.findings.against import answers
     from harness.report.text.baseline import run_words
     from harness.verdicts.baseline import compare_runs
@@ -88,7 +87,7 @@ def _several(arguments: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: "Prices | None") -> None:
+def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: Prices | None) -> None:
     from harness.cli.display.results import show
     from harness.spec.prices import check_priced
     from harness.summary import summarise_folder

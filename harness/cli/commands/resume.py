@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import agreed, can_ask
 from harness.cli.flags import options
 from harness.errors import SpecError
+from harness.model import UNSET, Manifest
+from harness.model.numbers import counted
 
 if TYPE_CHECKING:
-    from harness.model import Manifest
     from harness.store import RunFolder
 
 EPILOG = """A run folder says which servers get requests, with which key, and which programs start them. These
@@ -32,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.commands.run_session import resumed, run_and_show
-    from harness.model.numbers import counted
     from harness.run.keep import origin
     from harness.run.keep.manifest import require_unchanged
     from harness.run.setup.options import stored_options
@@ -59,8 +60,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
     """Raises SpecError unless the user, at a terminal, accepts these options from the folder."""
-    from harness.cli.display.output import agreed, can_ask
-
     error = SpecError(
         "was not begun with these options on this machine",
         where=str(folder.path),
@@ -74,9 +73,8 @@ def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
         raise SpecError("not resumed", where=str(folder.path))
 
 
-def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
+def _missing(folder: "RunFolder", stored: Manifest) -> bool:
     """Whether an engine did not start or answered no question, or cells are missing or damaged."""
-    from harness.model import UNSET
     from harness.store import seal
     from harness.validity import notices
 
@@ -88,7 +86,7 @@ def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
     return any(fault.path.startswith(("cells/", "workloads/")) for fault in damaged)
 
 
-def _needed(stored: "Manifest") -> Iterable[str]:
+def _needed(stored: Manifest) -> Iterable[str]:
     """The cells of a run; of --repeats auto those up to its first look, since later ones leave some out."""
     looks = stored.stopping
     if looks is None:

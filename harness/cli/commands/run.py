@@ -6,11 +6,14 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
+from harness.cli.display.live import wrapped
+from harness.cli.display.output import page_width
 from harness.cli.flags import argument_types, options, prices
 from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
 from harness.cli.flags.overrides import overrides_of
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
+from harness.model import as_json
 from harness.model.choices import Arrival, Balance, BetweenRepeats, Pairing
 from harness.sampling.job import DEFAULT_HZ
 
@@ -288,13 +291,10 @@ def measure(
     sketch: "Sketch | None" = None,
 ) -> int:
     """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
-    from harness.cli.display.output import page_width
-
     prepared = checked(arguments, command)
     options.check_folder(prepared.options.out, f"--out {prepared.options.out}")
     if arguments.dry_run:
         from harness.cli.display.dry_run import describe
-        from harness.model import as_json
 
         plan = describe(prepared)
         if arguments.json:
@@ -305,7 +305,6 @@ def measure(
 
     from harness.cli.commands.run_session import run_and_show, started
     from harness.cli.display.foreseen import confirm, unsupported
-    from harness.cli.display.live import wrapped
 
     confirm(prepared, anyway=arguments.anyway)
     for line in unsupported(prepared):

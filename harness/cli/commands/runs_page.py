@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import SpecError, writing
+from harness.model import RunComparison
+from harness.untrusted import inert
 
 if TYPE_CHECKING:
     from harness.cli.commands.imports import Found
-    from harness.model import RunComparison
     from harness.verdicts.baseline import Run
 
 
@@ -42,7 +43,6 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
     """
     from harness.cli.commands.imports import results_at
     from harness.run.keep.loaded import comparable, load_run
-    from harness.untrusted import inert
 
     loaded = []
     with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
@@ -65,7 +65,7 @@ def _imported(found: "Found", name: str, target: Path) -> str:
     return str(folder.path.rename(target / (own or "files")))
 
 
-def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:
+def write(path: Path, runs: "Sequence[Run]", document: RunComparison) -> None:
     """Raises SpecError if nothing of the runs can be compared; then nothing is written."""
     from harness.report import page_of_several
     from harness.store import refuse_file_of_run

@@ -7,9 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import progress_display
 from harness.cli.flags import options
 from harness.cli.flags.argument_types import duration_s
 from harness.errors import ExitCode, SpecError
+from harness.host import paths
+from harness.model.measures import measure, verdict_ways
+from harness.model.numbers import counted
 
 if TYPE_CHECKING:
     from harness.tune import Result
@@ -60,8 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.display.output import progress_display
-    from harness.host import paths
     from harness.spec.backend_refs import parse_backend_list
     from harness.spec.tuned import tuned_path
     from harness.tune import Settings, tune
@@ -101,8 +103,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show(result: "Result", arguments: argparse.Namespace) -> int:
-    from harness.model.measures import measure, verdict_ways
-    from harness.model.numbers import counted
     from harness.report.findings.notes import SIMULATED
     from harness.report.view import point_words
     from harness.spec.tuned import values_text

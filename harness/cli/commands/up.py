@@ -5,8 +5,10 @@ import time
 from contextlib import closing
 from dataclasses import replace
 
+from harness.cli.display.output import progress_display
 from harness.cli.flags import options
 from harness.errors import ExitCode, SetupError, SpecError
+from harness.host import paths
 
 _POLL_S = 0.5
 
@@ -35,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.display.output import progress_display
     from harness.engines.check.available import Machine
     from harness.engines.check.preflight import require
     from harness.engines.provide.logged import own_log
@@ -44,7 +45,6 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.engines.start.command import HOST
     from harness.engines.start.launch_choice import as_launched, resolve_launch
     from harness.engines.start.request import EngineRequest
-    from harness.host import paths
     from harness.run.interrupts import Interrupts
     from harness.run.setup.backends import check_variants
     from harness.spec.backend_refs import parse_backend_list

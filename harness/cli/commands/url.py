@@ -9,8 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import printed_command, progress_display
 from harness.cli.flags import options
 from harness.errors import ExitCode, SetupError, SpecError
+from harness.model.numbers import duration
 
 if TYPE_CHECKING:
     from harness.engines.speak.server import Server
@@ -75,10 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.commands import run
-    from harness.cli.display.output import printed_command, progress_display
     from harness.engines.speak.access import access_of
     from harness.host.address import address_of
-    from harness.model.numbers import duration
     from harness.report.text.sketch import sketch
     from harness.run.setup.sizing import fit
     from harness.spec.reach import reach_of

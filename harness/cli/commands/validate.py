@@ -6,6 +6,8 @@ from pathlib import Path
 
 from harness.cli.display.output import print_error
 from harness.errors import BenchError, ExitCode, SpecError
+from harness.host import paths
+from harness.model.numbers import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,9 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.host import paths
-    from harness.model.numbers import counted
-
     files = arguments.files or [
         path
         for kind in ("workloads", "workloads/suites", "backends")

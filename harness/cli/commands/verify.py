@@ -3,14 +3,15 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
+from harness.model.numbers import counted
+from harness.untrusted import inert
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.run.keep.verified import Verified
 
 EPILOG = """Three checks. Files: each document, record and workload has its sha256 in checksums.json; logs and
@@ -39,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.run.keep.verified import verify
     from harness.store import open_run, seal
-    from harness.untrusted import inert
 
     if arguments.seal and len(arguments.runs) > 1:
         raise SpecError("is the seal of one run", where="--seal", hint="verify the runs one by one")
@@ -66,9 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     return ExitCode.OK if whole and sealed else ExitCode.LIMIT_FAILED
 
 
-def _lines(run: "Verified") -> "Iterator[str]":
-    from harness.model.numbers import counted
-
+def _lines(run: "Verified") -> Iterator[str]:
     for fault in run.faults:
         yield f"/{fault.path} {fault.what}"
     for why in run.missing:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from harness.cli.display import page_server
 from harness.errors import SetupError
+from harness.model import CellResult
 from harness.model.grouping import grouped
 from harness.untrusted import inert
 
 if TYPE_CHECKING:
     from harness.cli.display.progress import State
     from harness.load.job import Progress
-    from harness.model import CellResult
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -107,7 +107,7 @@ def samples(state: "State", now: float) -> Iterator[_Sample]:
         yield from ((f"cell_{name}", value, labels) for name, value in _of_cell(progress))
 
 
-def _measured(cells: "list[CellResult]") -> Iterator[_Sample]:
+def _measured(cells: list[CellResult]) -> Iterator[_Sample]:
     in_time = sorted(cells, key=lambda cell: cell.started_unix_ns)
     by_load = grouped(((cell.label, cell.load.point.label), cell) for cell in in_time)
     for (label, load), here in by_load.items():

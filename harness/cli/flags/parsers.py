@@ -62,8 +62,8 @@ Run `bench COMMAND --help` for the options of a command."""
 class _Parser(argparse.ArgumentParser):
     """Mistakes are one line and a hint, like every other error, not a page of usage."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, **named: Any) -> None:
+        super().__init__(allow_abbrev=False, **named)
         self.register("type", int, argument_types.whole_number)
         self.register("type", float, argument_types.number)
 
@@ -94,6 +94,11 @@ class _Parser(argparse.ArgumentParser):
 
 def _flag_of(action: argparse.Action) -> str:
     return "/".join(action.option_strings) or str(action.metavar or action.dest)
+
+
+def takes_list(action: argparse.Action) -> bool:
+    """Whether its value is a list with commas, by the name of the value."""
+    return str(action.metavar).endswith(("LIST", ",…"))
 
 
 def suggested(typed: str, names: Iterable[str], program: str) -> str:
@@ -129,7 +134,6 @@ def parser_with(command: str | None, *, alone: bool = False) -> argparse.Argumen
         description="Compare LLM serving engines: the same requests to each, one engine at a time.",
         epilog=EPILOG,
         formatter_class=HelpText,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--version", action=_Version, nargs=0, help="version, commit and kind of installation"
@@ -142,7 +146,6 @@ def parser_with(command: str | None, *, alone: bool = False) -> argparse.Argumen
             name,
             help=text,
             description=text[0].upper() + text[1:] + ".",
-            allow_abbrev=False,
             formatter_class=HelpText,
         )
         if name == command:

@@ -2,12 +2,9 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.errors import page_address
-
-if TYPE_CHECKING:
-    from harness.model import Prices
+from harness.model import Prices
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cost.add_argument("--prices", type=Path, metavar="FILE", help=about)
 
 
-def given(arguments: argparse.Namespace) -> "Prices | None":
+def given(arguments: argparse.Namespace) -> Prices | None:
     """Raises SpecError."""
     from harness.spec.prices import given_prices
 
