@@ -60,8 +60,8 @@ def _beyond(tool: Tool, answers: Answers, facts: CellFacts) -> Iterator[str]:
         )
     if tool.usage_alone and facts.imported is None and not answers.usage_alone:
         yield (
-            f"{tool.name} sees no usage here, since it has no chunk of its own: its tokenizer counts the "
-            "text of each answer, for output and TPOT."
+            f"{tool.name} sees no usage here, since it has no chunk of its own. Its tokenizer counts the "
+            "text of each answer, so it prints another output and TPOT than these."
         )
 
 
