@@ -104,23 +104,23 @@ def test_what_cannot_be_compared_decides_nothing():
     assert (entry.verdict, entry.why) == ("not decidable here", "not comparable: other prompts")
 
 
-def test_estimates_with_runs_that_were_left_out_of_the_comparison_decide_nothing():
-    found = made(
-        PairVerdict,
-        {
-            "a": "llamacpp",
-            "b": "vllm",
-            "load": {"kind": "concurrency", "value": 1},
-            "metric": "output_tokens_per_s",
-            "ratio": None,
-            "verdict": "not enough runs",
-            "why": "2 and 2 runs, 3 are needed",
-            "left_out": [{}, {"not steady": 1}],
-        },
-    )
+@pytest.mark.parametrize(
+    ("found", "word"),
+    [
+        (finding("llamacpp", "vllm", [1.2, 1.3, 1.4]), "reproduced"),
+        (
+            finding("llamacpp", "vllm", None, "not enough runs", why="2 and 2 runs, 3 are needed"),
+            "not decidable here",
+        ),
+    ],
+)
+def test_runs_that_were_left_out_of_a_comparison_do_not_come_back_by_the_estimates(found, word):
+    found = replace(found, left_out=({}, {"not steady": 1}))
     about = [estimate("llamacpp", 90, 100, 110), estimate("vllm", 40, 50, 60)]
     (entry,) = judged([FASTER], estimates=about, comparison=[found])
-    assert (entry.verdict, entry.why) == ("not decidable here", "not enough runs: 2 and 2 runs, 3 are needed")
+    assert entry.verdict == word
+    if found.ratio is None:
+        assert entry.why == "not enough runs: 2 and 2 runs, 3 are needed"
 
 
 def test_figures_that_were_not_compared_are_held_by_their_estimates():
