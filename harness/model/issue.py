@@ -63,6 +63,7 @@ class IssueCode(StrEnum):
     TOKENS_PER_EVENT = "tokens-per-event"
     THINKING_NOT_OFF = "thinking-not-off"
     THINKING_MISSING = "thinking-missing"
+    IMAGES_UNREAD = "images-unread"
     STRUCTURED_IGNORED = "structured-ignored"
     STRUCTURED_INVALID = "structured-invalid"
     STRUCTURED_CUT = "structured-cut"

@@ -7,12 +7,13 @@ import numpy as np
 from harness.metrics.view import Mask
 from harness.model import WITHOUT_TEXT, AnsweredModel, Ending, EndKind, IssueCode, known
 from harness.model.metric import OF_AUDIO
-from harness.model.numbers import counted
+from harness.model.numbers import counted, short
 from harness.records.layout import UNKNOWN, EventKind, Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.usage import beyond, limited
 
 _MOST_MODELS = _MOST_FALLS = 3  # that a reason names
+LEAST_OF_AN_IMAGE = 1.0  # prompt tokens: an engine that looks at an image has dozens for it
 
 
 def _died(cell: Evidence) -> Iterator[Violation]:
@@ -100,6 +101,20 @@ def _no_thinking(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{without} of {len(reasoned)} answers without reasoning")
 
 
+def _images_unread(cell: Evidence) -> Iterator[Violation]:
+    """Engines that take images and hand none to the model count the tokens of the text alone."""
+    if cell.requested is None:
+        return
+    rows = cell.view.answers[cell.view.answers["prompt_tokens"] != UNKNOWN]
+    images = cell.requested.numbers["images"][rows["seq"]]
+    if not len(rows) or (least := images.min()) == (most := images.max()):
+        return
+    few, many = (float(np.median(rows["prompt_tokens"][images == count])) for count in (least, most))
+    if many - few < LEAST_OF_AN_IMAGE * (most - least):
+        with_most = f"{short(many)} with {counted(int(most), 'image')}"
+        yield Violation(f"{short(few)} prompt tokens with {least}, {with_most}")
+
+
 def _reasoned(cell: Evidence) -> tuple[Mask, Mask]:
     """Masks over the answers: those with reasoning, and those whose server counts it and keeps its text."""
     events, rows = cell.records.events, cell.view.answers
@@ -173,6 +188,14 @@ RULES = (
         measures="answers without reasoning, though the scenario has it on",
         limit="0",
         hint="use a model that thinks, and start the engine with the parser of its reasoning",
+        cause="work",
+    ),
+    Rule(
+        code=IssueCode.IMAGES_UNREAD,
+        find=_images_unread,
+        measures="prompt tokens with the most images of a request and with the fewest, by the server's count",
+        limit=f"{LEAST_OF_AN_IMAGE:g} more for each image",
+        hint="the model may have seen no image: ask for what is on one, and check its vision part and flags",
         cause="work",
     ),
 )

@@ -41,6 +41,26 @@ def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, fo
     assert codes([ANSWER | {"tokens": tokens}] * 6, habits=habits) == ["tokens-per-event"] * found
 
 
+@pytest.mark.parametrize(
+    ("images", "tokens", "measured"),
+    [
+        ((0, 1, 4), (40, 40, 40), "40 prompt tokens with 0, 40 with 4 images"),
+        ((0, 1, 1), (40, 41, 40), "40 prompt tokens with 0, 40.5 with 1 image"),
+        ((0, 1, 4), (40, 133, 412), None),
+        ((0, 1, 4), (40, -1, -1), None),
+        ((1, 1, 1), (40, 40, 40), None),
+        ((-1, -1, -1), (40, 40, 40), None),
+    ],
+    ids=["none", "half a token", "read", "not counted", "one count", "no images"],
+)
+def test_an_engine_that_looks_at_no_image_counts_the_text_alone(images, tokens, measured):
+    asked = recorded.requested(*((f"{count}", {"images": count}) for count in images))
+    records = recorded.records(*[ANSWER | {"prompt": count} for count in tokens])
+    found = judge(Evidence(RequestView(records), recorded.facts(), requested=asked)).reasons
+    shown = [reason.measured for reason in found if reason.code == "images-unread"]
+    assert shown == ([measured] if measured else [])
+
+
 def test_tokens_around_reasoning_are_not_tokens_sent_together():
     row = ANSWER | {"tokens": 6, "thoughts": 1}
     assert "tokens-per-event" not in codes([row] * 6, habits=ONE, request={"thinking": "on"})
