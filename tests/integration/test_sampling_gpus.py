@@ -112,6 +112,20 @@ def test_a_gpu_lost_on_the_way_leaves_the_other(machine):
     assert sources["nvidia"].failing_since_s is None, "the source as a whole went on"
 
 
+def test_a_gpu_lost_before_the_start_leaves_the_other_its_number(machine):
+    machine.set("fallen-0")
+    machine.set("processes", f"1 {os.getpid()} {30 * GIB}\n")
+    telemetry, sources = watch(1.4)
+    assert set(telemetry.get("gpu.1.power_w").values) == {60.0}
+    assert set(telemetry.get("gpu.1.engine_memory_bytes").values) == {30.0 * GIB}
+    assert "gpu.0.power_w" not in telemetry.series
+    for name in ("nvidia", "nvidia-slow"):
+        assert sources[name].about["lost"]["gpu.0"]["why"] == "GPU is lost"
+        assert (sources[name].unavailable, sources[name].about["broken"]) == ("", False)
+    found, _ = gpus.describe(telemetry, sources, Window(0, 1_000_000_000, "whole"))
+    assert (found.engine_gpus, found.power_w.mean) == ((1,), 60)
+
+
 def test_all_gpus_lost_is_a_source_that_failed(machine):
     _telemetry, sources, lost_ns = watch_losing(machine, 2.0, "lost-0", "lost-1")
     assert sources["nvidia"].failing_since_s * 1e9 - lost_ns > -0.2e9

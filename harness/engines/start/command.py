@@ -189,6 +189,10 @@ def configured(
             ) from None
         if key in ("max_sequences", "tensor_parallel") and int(values[key]) < 1:
             raise SpecError(f"must be at least 1, not {given}", where=where)
+        if key == "memory_share" and not 0 < float(values[key]) <= 1:
+            raise SpecError(
+                f"must be above 0 and at most 1, not {given}", where=where, hint="0.9 are nine tenths"
+            )
     context = values.get("context_tokens")
     if context is not None and model and model.context_tokens and int(context) > model.context_tokens:
         raise SpecError(

@@ -75,6 +75,9 @@ class AmdGpus:
                 except self._smi.AmdSmiException as error:
                     self.missing[whole] = f"amdsmi: {error}"
                     continue
+                except (KeyError, TypeError) as error:  # a name or "N/A" of another version of the library
+                    self.missing[whole] = f"amdsmi: {error!r}"
+                    continue
                 self.missing.pop(whole, None)
                 for key, value in values.items():
                     name = f"gpu.{index}.{key}"

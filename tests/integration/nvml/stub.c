@@ -5,6 +5,7 @@
  *   mismatch     the driver's version is not the library's
  *   busy         kernels run: 300 W and 99% instead of 60 W and 0%
  *   lost-N       GPU N has fallen off the bus
+ *   fallen-N     the same before NVML was opened: it counts the GPU and gives no handle
  *   no-CALL-N    GPU N does not support CALL (energy, throttle, gpm, instant, processes …)
  *   mig-N        GPU N is in MIG mode, with this many instances
  *   processes    lines of `gpu pid bytes`
@@ -60,7 +61,10 @@ int nvmlInitWithFlags(unsigned flags) {
 int nvmlShutdown(void) { return OK; }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { snprintf(text, size, "999.1"); return OK; }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = has("gpus", -1, 2); return OK; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **device) { *device = &gpus[index]; return OK; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **device) {
+    *device = &gpus[index];
+    return has("fallen", index, 0) ? LOST : OK;
+}
 int nvmlDeviceGetName(Device *device, char *text, unsigned size) {
     snprintf(text, size, "Stub GPU %d", device->gpu);
     return OK;

@@ -127,6 +127,18 @@ def test_what_one_gpu_lacks_is_missing_there_and_the_rest_is_read(library):
     assert gpus.missing == {}
 
 
+@pytest.mark.parametrize(
+    "count", [{"power": 4_000_000}, {"energy_accumulator": "N/A", "counter_resolution": 15.25}]
+)
+def test_an_answer_of_another_version_costs_its_own_field(library, count):
+    """Before ROCm 6.2 the counter of energy was called power."""
+    library.amdsmi_get_energy_count = lambda _gpu: count
+    gpus = opened()
+    found = read(gpus)
+    assert {"gpu.0.power_w", "gpu.1.power_w", "gpu.1.engine_memory_bytes"} <= found.keys()
+    assert set(gpus.missing) == {"gpu.0.energy", "gpu.1.energy"}
+
+
 def test_where_no_gpu_answers_the_source_cannot_be_read(library):
     gpus = opened()
     for name in list(vars(library)):

@@ -194,6 +194,8 @@ def test_an_engine_sees_its_own_settings_and_they_are_recorded(monkeypatch):
         ({"max_sequences": "four"}, "'four' is not a whole number", None),
         ({"max_sequences": "0"}, "max_sequences=0: must be at least 1, not 0", None),
         ({"tensor_parallel": "0"}, "tensor_parallel=0: must be at least 1, not 0", None),
+        ({"memory_share": "90"}, "memory_share=90: must be above 0 and at most 1, not 90", "nine tenths"),
+        ({"memory_share": "0"}, "memory_share=0: must be above 0 and at most 1, not 0", "nine tenths"),
         (
             {"context_tokens": "9000"},
             "context_tokens is 9000, but the model's context is 8192",
@@ -235,7 +237,7 @@ def test_a_value_that_does_not_reach_the_engine_is_refused(name, choice, refused
     for key in sorted(refused):
         with pytest.raises(SpecError, match=f"'{key}'"):
             configured(definition, None, {key: "2"}, choice)
-    values = configured(definition, None, dict.fromkeys(taken, "2"), choice).engine.values
+    values = configured(definition, None, dict.fromkeys(taken, "1"), choice).engine.values
     assert taken <= values.keys()
     assert not refused & values_in_use(definition, choice).keys()
 
