@@ -38,9 +38,9 @@ def require(planned: Mapping[str, Planned], machine: Machine) -> None:
         complete = planned.keys() - {label for lack in lacking for label in lack.labels}
         or_without = ", or leave those backends out of --backends" if complete else ""
         raise SetupError(
-            "this machine lacks what the backends need:",
+            "what the backends need is missing:",
             below="\n".join(f"  {lack}" for lack in lacking),
-            hint=f"nothing was downloaded or started; supply what is missing{or_without}",
+            hint=f"nothing was downloaded or started; supply it{or_without}",
         )
 
 
