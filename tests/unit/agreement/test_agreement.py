@@ -418,6 +418,12 @@ def test_answers_that_load_makes_wrong_and_no_worse_are_a_loss_alone():
     assert warning.text.startswith("a: with 58 questions at once: it loses 14.7 to 55.3 points (14 lost, ")
 
 
+def test_a_share_of_right_answers_is_of_the_questions_that_were_asked():
+    asked = dict(list(wrong_in(5).items())[:20])
+    found = compare(QUESTIONS, {"a": stored(asked)}).backends["a"].unloaded
+    assert (found.asked, found.right, found.accuracy.estimate) == (20, 15, 0.75)
+
+
 def test_answers_of_which_none_is_right_show_no_accuracy():
     mute = stored(dict.fromkeys(wrong_in(0), ""))
     found = compare(QUESTIONS, {"a": stored(wrong_in(58)), "b": mute})

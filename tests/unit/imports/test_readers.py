@@ -409,14 +409,15 @@ MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples
           "run_config": {"load_pattern": {"type": "concurrency", "target_concurrency": 4}}}  # fmt: skip
 
 
-def test_a_mean_of_aiperf_is_that_of_the_answers_after_its_warm_up(tmp_path):
+@pytest.mark.parametrize(("unit", "of_ms"), [("ms", 1), ("sec", 1e-3), ("us", 1e3)])
+def test_a_mean_of_aiperf_is_that_of_the_answers_after_its_warm_up(tmp_path, unit, of_ms):
     lines = foreign.aiperf_lines(requests=6)
     lines[0]["metadata"]["benchmark_phase"] = "warmup"
     lines[0]["metrics"]["time_to_first_token"]["value"] = 200.0
     times = [line["metrics"]["time_to_first_token"]["value"] for line in lines]
     file = foreign.write_lines(tmp_path / "profile_export.jsonl", lines)
     for own, wrong in ((times[1:], None), (times, "time_to_first_token")):
-        latency = {"unit": "ms", "avg": sum(own) / len(own)}
+        latency = {"unit": unit, "avg": sum(own) / len(own) * of_ms}
         foreign.write(tmp_path / "profile_export_aiperf.json", {"time_to_first_token": latency})
         if wrong is None:
             assert taken_of(file).planned == 5
