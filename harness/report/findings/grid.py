@@ -70,8 +70,8 @@ def _has_place(column: Column, rows: Sequence[Row], *, whole: bool) -> bool:
     metric = METRICS.get(column.path.partition(".")[0])
     if whole and metric is not None and metric.of_text:
         return False
-    if column.presence == "without text":
-        return whole
+    if column.presence == "without text" and not whole:
+        return False
     return column.presence == "always" or known(column, rows) or any(never(column, row) for row in rows)
 
 

@@ -77,6 +77,15 @@ def test_a_column_without_a_figure_makes_room_for_others():
         assert left_out in others
 
 
+@pytest.mark.parametrize(
+    ("api", "per_s", "column"),
+    [("embeddings", 805.0, True), ("transcriptions", None, False), ("chat", 805.0, False)],
+)
+def test_input_tokens_have_a_column_where_no_text_is_written_and_a_server_counts_them(api, per_s, column):
+    made = [changed(each, conditions={"api": api}, input_tokens_per_s=per_s) for each in two().cells]
+    assert any("input" in line for line in lines(summary(*made, verdict_rules=RULES), 160)) is column
+
+
 def test_errors_are_shown_where_there_are_any_and_said_to_be_none_where_not():
     failing = cell(
         "vllm@with-a-variant-of-a-long-name",
