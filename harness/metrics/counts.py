@@ -15,7 +15,7 @@ def compute(cell: CellView) -> Figures:
     unknown = {"requests.resent": "this version of the harness did not record attempts"}
     return Figures(
         requests=count,
-        sample=sample_size.amount(cell.timed, cell.facts.minimum).sample,
+        sample=sample_size.sample(cell.timed, cell.facts.minimum),
         output_tokens=output_tokens(cell),
         events_per_arrival=bundling.merged_gaps(cell)[1],
         template_tokens=template_tokens(cell, cell.requested),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.metrics.in_flight import times_in_system_ns
-from harness.metrics.view import RequestView
+from harness.metrics.view import RequestView, Rows
 from harness.model import Load, Minimum, Sample
 from harness.records.layout import UNKNOWN
 
@@ -21,42 +21,30 @@ _USUAL = Minimum(seconds=MIN_SECONDS, answers=MIN_ANSWERS)
 WAVES_AT_CV_1 = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
-    seconds: float  # first measured send to the end of the last measured request
-    answers: int
-    requests: int  # measured ones, answered or not
-    min_seconds: float
-    min_answers: int
-
-    @property
-    def is_enough(self) -> bool:
-        return self.seconds >= self.min_seconds and self.answers >= self.min_answers
-
-    @property
-    def requests_needed(self) -> int | None:
-        """The requests needed at the pace and the share of answers of this cell; None without a pace."""
-        if not self.answers or self.seconds <= 0:
-            return None
-        times = max(self.min_answers / self.answers, self.min_seconds / self.seconds)
-        return math.ceil(self.requests * times)
-
-    @property
-    def sample(self) -> Sample:
-        return Sample(
-            seconds=self.seconds,
-            answers=self.answers,
-            min_seconds=self.min_seconds,
-            min_answers=self.min_answers,
-        )
-
-
-def amount(view: RequestView, minimum: Minimum | None) -> Amount:
+def sample(view: RequestView, minimum: Minimum | None) -> Sample:
     """`minimum` is None in runs from before it was declared."""
-    limits = minimum or _USUAL
-    rows = view.measured_requests[view.measured_requests["sent_ns"] != UNKNOWN]
-    seconds = float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0
-    return Amount(seconds, len(view.answers), len(rows), float(limits.seconds), limits.answers)
+    limits, rows = minimum or _USUAL, _sent(view)
+    return Sample(
+        seconds=float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0,
+        answers=len(view.answers),
+        min_seconds=float(limits.seconds),
+        min_answers=limits.answers,
+    )
+
+
+def requests_needed(view: RequestView, found: Sample) -> int | None:
+    """For its least time and answers, at the pace and the share of answers of this cell; None without a
+    pace.
+    """
+    if not found.answers or found.seconds <= 0:
+        return None
+    times = max(found.min_answers / found.answers, found.min_seconds / found.seconds)
+    return math.ceil(len(_sent(view)) * times)
+
+
+def _sent(view: RequestView) -> Rows:
+    rows: Rows = view.measured_requests[view.measured_requests["sent_ns"] != UNKNOWN]
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

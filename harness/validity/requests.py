@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from harness.metrics.quality import form_refused, unanswered
-from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
+from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, requests_needed, sample
 from harness.metrics.view import Mask
 from harness.model import UNSET, Doubt, Imported, IssueCode, UnsetType
 from harness.model.numbers import apart, counted, most_first, percent_apart
@@ -126,22 +126,23 @@ def _dropped(cell: Evidence) -> Iterator[Violation]:
 def _too_few(cell: Evidence) -> Iterator[Violation]:
     ok, _ = _count(cell, Outcome.OK)
     if ok < MIN_SAMPLES:
-        measured = amount(cell.view, cell.facts.minimum)
-        enough = replace(measured, min_answers=max(measured.min_answers, MIN_SAMPLES))
-        hint, needed = cell.more(enough.requests_needed)
+        found = sample(cell.view, cell.facts.minimum)
+        enough = replace(found, min_answers=max(found.min_answers, MIN_SAMPLES))
+        hint, needed = cell.more(requests_needed(cell.view, enough))
         verdict: Doubt = "SUSPECT" if ok else "INVALID"
         yield Violation(f"{ok} answered", hint=hint, verdict=verdict, requests_needed=needed)
 
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
     """Leaves cells without answers to `too-few-samples`."""
-    measured = amount(cell.view, cell.facts.minimum)
-    if measured.is_enough or not measured.answers:
+    found = sample(cell.view, cell.facts.minimum)
+    enough = found.seconds >= found.min_seconds and found.answers >= found.min_answers
+    if enough or not found.answers:
         return
-    hint, needed = cell.more(measured.requests_needed)
+    hint, needed = cell.more(requests_needed(cell.view, found))
     yield Violation(
-        f"{counted(measured.answers, 'answer')} in {apart(measured.seconds, measured.min_seconds, 1)[0]} s",
-        f"{counted(measured.min_answers, 'answer')} and {measured.min_seconds:g} s",
+        f"{counted(found.answers, 'answer')} in {apart(found.seconds, found.min_seconds, 1)[0]} s",
+        f"{counted(found.min_answers, 'answer')} and {found.min_seconds:g} s",
         hint,
         requests_needed=needed,
     )
