@@ -1,6 +1,7 @@
 """Verdicts at equal speed per user as sentences. Knows no output format."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -8,6 +9,7 @@ from harness.model import Interval, Summary
 from harness.model.numbers import counted, short
 from harness.model.per_user import SpeedLevel, SpeedPair
 from harness.report.wording import listing, plain
+from harness.verdicts.per_user import KINDS, curves
 
 MOST_PAIRS = 3  # of a speed that are spelled out; summary.json has all
 
@@ -23,6 +25,20 @@ def per_user_lines(summary: Summary) -> Iterator[str]:
         parts = [*shown, *_more(level), *_never(level)]
         if parts:
             yield plain(f"at {speed_words(level)}: {'; '.join(parts)}", 900)
+
+
+def no_shared_speed(summary: Summary) -> Iterator[str]:
+    """A line for each kind of load where the speeds of any two backends are apart: nothing compares them."""
+    if summary.capacity or summary.verdict_rules.pairing != "starts":
+        return
+    for kind in KINDS:
+        found = sorted(curves(summary.cells, kind), key=lambda curve: curve.range)
+        ranges = [curve.range for curve in found]
+        if len(found) > 1 and all(high < low for (_, high), (low, _) in pairwise(ranges)):
+            each = [f"{curve.label} {' to '.join(map(short, curve.range))}" for curve in found]
+            more = [f"{len(found) - MOST_PAIRS} more"] if len(found) > MOST_PAIRS else []
+            ends = listing([*each[:MOST_PAIRS], *more])
+            yield plain(f"no speed per user is common to two backends, in tokens/s: {ends}")
 
 
 def speed_words(level: SpeedLevel) -> str:

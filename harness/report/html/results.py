@@ -5,7 +5,7 @@ from harness.report.findings import claim_words, notes
 from harness.report.findings.backend_words import engine_words, marks
 from harness.report.findings.grid import Column, Entry, shown
 from harness.report.findings.manifest_lines import machine, model
-from harness.report.findings.per_user_words import per_user_lines
+from harness.report.findings.per_user_words import no_shared_speed, per_user_lines
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, tag, text_table
 from harness.report.tables.per_user import per_user_tables
@@ -37,6 +37,7 @@ def results(source: Source) -> Html | None:
         *map(text_table, (*subject_tables(source.summary), *session_tables(source.summary))),
         *map(text_table, per_user_tables(source.summary)),
         *(tag("p", f"{capital(line)}.") for line in per_user_lines(source.summary)),
+        *(tag("p", f"{capital(line)}.", class_="muted") for line in no_shared_speed(source.summary)),
         details(f"At the other {counted(len(folded), 'load')}", *folded) if folded else None,
         tag("p", tag("a", claim_words.counts(published), href="#claims")) if published else None,
         _engines(source),

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from harness.model import Validity
-from harness.report.findings.per_user_words import per_user_lines
+from harness.report.findings.per_user_words import no_shared_speed, per_user_lines
 from harness.report.tables.per_user import per_user_tables
 from harness.verdicts import Rules
 from harness.verdicts.per_user import curves, speed_levels
@@ -104,7 +104,13 @@ def test_a_limit_of_the_tail_is_no_speed():
 
 
 def test_curves_that_share_no_speed_are_not_compared():
-    assert levels(sweep("vllm", alone_ms=1, each_ms=0.01), sweep("sglang", alone_ms=50)) == ()
+    cells = [*sweep("vllm", alone_ms=5, each_ms=0.1), *sweep("sglang", alone_ms=50)]
+    assert speed_levels(cells, RULES) == ()
+    shown = summary(*cells, verdict_rules={"pairing": "starts"})
+    assert list(no_shared_speed(shown)) == [
+        "no speed per user is common to two backends, in tokens/s: sglang 15.2 to 19.8 and vllm 88 to 195"
+    ]
+    assert list(no_shared_speed(summary(*sweep("vllm"), *sweep("sglang")))) == []
 
 
 def test_speeds_that_hardly_change_with_the_load_are_not_compared():
