@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 
 from msgspec import structs
 
@@ -56,9 +57,12 @@ class Run(Lives):
         scratch.clear()
         self.folder.files.remove_partials()
         try:
-            with self.interrupts, joined(self.prepared.options.load_from) as self.cluster:
-                self.provide()
-                self._steps()
+            with self.interrupts:
+                if self.left():
+                    self._warn_of_starts()
+                    with joined(self.prepared.options.load_from) as self.cluster:
+                        self.provide()
+                        self._steps()
             state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
             if state == "complete" and self.prepared.options.aa:
                 self.keep_noise()
@@ -70,12 +74,26 @@ class Run(Lives):
             self.folder.write_summary(self.summary)
             self.keep_measured()
 
+    def left(self) -> bool:
+        """Whether an engine is needed: not where a resumed run only lacks its conclusion."""
+        looks, plan = self.manifest.document.stopping, self.prepared.plan
+        if looks is not None:
+            if not looks.reason or looks.blocks or self.lost:
+                return True
+            plan = tuple(block for block in plan if block.repeat < looks.looks[0])
+        return bool(self._remaining(plan))
+
     def _steps(self) -> None:
-        """Measures all blocks; with looks, one step after the other until the rule stops."""
+        """Measures all blocks; with looks, one step after the other until the rule stops.
+
+        Lost cells come first: what is left of the others may decide all pairs.
+        """
         stopping = Stopping(self.prepared, self.manifest, self.ui)
         begun = False
-        steps = stopping.steps(self._remaining, self.look) if self.prepared.looks else None
-        for blocks in steps or [self._remaining(self.prepared.plan)]:
+        steps: Iterable[Sequence[Block]] = [self._remaining(self.prepared.plan)]
+        if self.prepared.looks:
+            steps = chain([self._lost_blocks()], stopping.steps(self._remaining, self.look))
+        for blocks in steps:
             for lives in together(blocks):
                 if all(block.cells and not any(self._wanted(block)) for block in lives):
                     continue  # a search that ended before its last start
@@ -116,6 +134,13 @@ class Run(Lives):
             if cells or unasked:
                 blocks.append(replace(block, cells=cells))
         return blocks
+
+    def _lost_blocks(self) -> list[Block]:
+        blocks = (
+            replace(block, cells=tuple(cell for cell in block.cells if cell.name in self.lost))
+            for block in self.prepared.plan
+        )
+        return [block for block in blocks if block.cells]
 
     def _cool_down(self, block: Block) -> None:
         """Waits, so that the heat of one engine does not slow the next."""

@@ -80,16 +80,20 @@ def _missing(folder: "RunFolder", stored: Manifest) -> bool:
 
     code = notices.AGREEMENT_MISSING.code
     unasked = any(warning.code == code and warning.backend is not UNSET for warning in stored.warnings)
-    if unasked or stored.failures or not set(_needed(stored)) <= set(folder.cells()):
+    if unasked or stored.failures or not set(_needed(folder, stored)) <= set(folder.cells()):
         return True
     _, damaged = seal.faults(folder.files) or (0, [])
     return any(fault.path.startswith(("cells/", "workloads/")) for fault in damaged)
 
 
-def _needed(stored: Manifest) -> Iterable[str]:
-    """The cells of a run; of --repeats auto those up to its first look, since later ones leave some out."""
+def _needed(folder: "RunFolder", stored: Manifest) -> Iterable[str]:
+    """The cells of a run. Of --repeats auto those up to its first look, since later ones leave some out, and
+    those that were measured.
+    """
+    from harness.run.keep.stored import summarised
+
     looks = stored.stopping
     if looks is None:
         return stored.order
     first = 0 if looks.blocks else min(looks.repeats, looks.looks[0])
-    return [name for name in stored.order if int(name.rpartition("-r")[2]) < first]
+    return {name for name in stored.order if int(name.rpartition("-r")[2]) < first} | summarised(folder)

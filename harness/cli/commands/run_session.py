@@ -26,6 +26,7 @@ from harness.verdicts.capacity import invalid_cells
 
 @contextmanager
 def started(prepared: Prepared, ui: Ui) -> Iterator[Run]:
+    _check(prepared, ui)
     run = Run.start(prepared, ui)
     with run.folder.held():
         yield run
@@ -33,9 +34,20 @@ def started(prepared: Prepared, ui: Ui) -> Iterator[Run]:
 
 @contextmanager
 def resumed(prepared: Prepared, folder: RunFolder, ui: Ui) -> Iterator[Run]:
-    """Holds the folder before it moves cells that were cut short: another process may measure them."""
+    """Holds the folder before it moves cells that were cut short: another process may measure them.
+
+    What only lacks its conclusion needs no engine.
+    """
     with folder.held():
-        yield Run.resume(prepared, folder, ui)
+        run = Run.resume(prepared, folder, ui)
+        if run.left():
+            _check(prepared, ui)
+        yield run
+
+
+def _check(prepared: Prepared, ui: Ui) -> None:
+    ui.stage("checking what the backends need")
+    check_machine(prepared, ui.stage)
 
 
 def run_and_show(
@@ -50,8 +62,6 @@ def run_and_show(
     ):
         for why in dict.fromkeys(backend.launch.why for backend in prepared.backends):
             ui.note(why)
-        ui.stage("checking what the backends need")
-        check_machine(prepared, ui.stage)
         with begin(ui) as run:
             ui.follow(run)
             run.execute()

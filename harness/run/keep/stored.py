@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Self
 
 from harness.doctor.result import advice
-from harness.errors import DamagedError, StorageError
+from harness.errors import DamagedError, SpecError, StorageError
 from harness.metrics.conservation import counts_fewer
 from harness.metrics.pooled import Samples, samples
 from harness.model import CellFacts, CellResult, Failure, IssueCode, LoadPoint, Summary, known
@@ -40,6 +40,7 @@ class Stored:
     manifest: ManifestWriter
     cells: list[CellResult] = field(default_factory=list)  # in plan order
     samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
+    lost: frozenset[str] = frozenset()  # cells of the summary that a resumed run no longer has
     summarised: int = 0  # cells in the summary that `write_summary` wrote last
 
     @classmethod
@@ -78,7 +79,7 @@ class Stored:
             ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
         manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
-        there = folder.cells()
+        there, measured = folder.cells(), summarised(folder)
         # Bench was killed while they were measured or stored: nobody can read what is there of them.
         begun = [cell for cell in folder.files.children("cells") if cell not in there]
         for cell in begun:
@@ -99,7 +100,7 @@ class Stored:
                 manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
         if prepared.options.pairing != "starts":
             run._set_aside_partners()
-        run._warn_of_starts()
+        run.lost = measured - run.samples.keys()
         return run
 
     def _set_aside_partners(self) -> None:
@@ -197,6 +198,14 @@ class Stored:
                 if key and name not in changed
             }
         )
+
+
+def summarised(folder: RunFolder) -> frozenset[str]:
+    """Cells of the last summary; none where it cannot be read, since a resumed run writes another."""
+    try:
+        return frozenset(cell.cell for cell in folder.read_summary().cells)
+    except SpecError:
+        return frozenset()
 
 
 def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:

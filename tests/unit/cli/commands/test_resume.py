@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -189,6 +190,14 @@ def test_cells_before_the_first_look_are_missing_where_an_engine_died(run):
         assert _missing(run, stopped) is missing
     in_blocks = documents.changed(stored, order=order, stopping=LOOKS | {"blocks": [4, 4, 4]})
     assert not _missing(run, in_blocks)
+
+
+def test_a_cell_that_was_measured_after_the_first_look_and_lost_is_missing(run):
+    (first, *_), stored = run.cells(), run.read_manifest()
+    in_blocks = documents.changed(stored, stopping=LOOKS | {"blocks": [4, 4, 4]})
+    assert not _missing(run, in_blocks)
+    shutil.rmtree(run.path / "cells" / first)
+    assert _missing(run, in_blocks)
 
 
 def test_repeats_that_were_not_needed_are_not_missing(run):
