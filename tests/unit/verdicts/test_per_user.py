@@ -213,6 +213,30 @@ def test_runs_one_after_the_other_are_not_comparable():
     assert all(pair.ratio is None for level in found for pair in level.pairs)
 
 
+def test_answers_of_unequal_length_are_not_comparable():
+    found = levels(
+        sweep("vllm", 0.25, conditions={"output_tokens_mean": 100.0}),
+        sweep("sglang", 0.375, conditions={"output_tokens_mean": 140.0}),
+    )
+    pairs = [pair for level in found for pair in level.pairs]
+    assert {pair.verdict for pair in pairs} == {"not comparable"}
+    assert "tokens per answer" in pairs[0].why
+
+
+def test_answers_that_are_a_little_longer_widen_the_floor():
+    """1.06 times is beyond 2%, and not beyond 2% and answers 4.5% longer."""
+    quiet = {"noise": (1.0, 1.0001, 0.9999), "loads": (1, 2, 4, 8, 16, 24, 32, 48, 64)}
+    verdicts = []
+    for mean in (100.0, 104.5):
+        found = levels(
+            sweep("vllm", 0.25, conditions={"output_tokens_mean": 100.0}, **quiet),
+            sweep("sglang", 0.265, conditions={"output_tokens_mean": mean}, **quiet),
+        )
+        verdicts.append({pair.verdict for level in found for pair in level.pairs})
+    assert "more" in verdicts[0]
+    assert verdicts[1] == {"undecided"}
+
+
 def test_other_loads_of_each_are_not_comparable():
     found = levels(sweep("vllm", loads=(1, 8, 40)), sweep("sglang", loads=(2, 16, 60)))
     (first, *_) = found
