@@ -31,6 +31,14 @@ def made(tmp_path, *files):
     return repeats_of(imported(parts(*files), tmp_path / "out"))
 
 
+def assert_repeats(tmp_path, files, repeats):
+    if repeats:
+        assert made(tmp_path, *files) == {("server", "c4"): 2}
+    else:
+        with pytest.raises(SpecError, match="no repeats of one backend"):
+            made(tmp_path, *files)
+
+
 @pytest.mark.parametrize("in_lines", [False, True])
 def test_a_sweep_of_llama_bench_has_a_backend_for_each_setting(tmp_path, in_lines):
     """What differs is in the name, and nothing else is."""
@@ -116,17 +124,30 @@ def test_requests_of_other_lengths_are_no_repeats(tmp_path, of, change, says):
         made(tmp_path, *files)
 
 
-def test_lengths_that_differ_by_chance_are_those_of_repeats(tmp_path):
+@pytest.mark.parametrize(
+    ("lengths", "others", "repeats"),
+    [
+        ([16, 656], [16, 752], True),
+        ([16, 656], [16, 1296], False),
+        ([100, 100], [104, 104], True),
+        ([100, 100], [106, 106], False),
+    ],
+)
+def test_lengths_that_differ_by_chance_are_those_of_repeats(tmp_path, lengths, others, repeats):
     """Prompts of a data set are drawn: their mean is another each time."""
     files = [
-        foreign.write(tmp_path / f"{seed}.json", foreign.vllm(seed, input_lens=[16, 16 + 16 * seed] * 60))
-        for seed in (40, 46)
+        foreign.write(tmp_path / f"{seed}.json", foreign.vllm(seed, input_lens=each * 60))
+        for seed, each in enumerate((lengths, others))
     ]
-    assert made(tmp_path, *files) == {("server", "c4"): 2}
+    assert_repeats(tmp_path, files, repeats)
+
+
+@pytest.mark.parametrize(("times", "repeats"), [(1.1, True), (2.0, False)])
+def test_lengths_of_figures_alone_may_be_drawn_too(tmp_path, times, repeats):
     one, other = foreign.vllm_summary(1), foreign.vllm_summary(2)
-    other["output_throughput"] *= 1.1
+    other["output_throughput"] *= times
     files = [foreign.write(tmp_path / f"{of['date']}.json", of) for of in (one, other)]
-    assert made(tmp_path, *files) == {("server", "c4"): 2}
+    assert_repeats(tmp_path, files, repeats)
 
 
 @pytest.mark.parametrize("make", [foreign.vllm, foreign.vllm_summary])
