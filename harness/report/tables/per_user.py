@@ -3,6 +3,7 @@
 from harness.model import Summary
 from harness.model.numbers import number, short
 from harness.model.per_user import Reach, SpeedFigure
+from harness.report.findings.verdict_words import confidence
 from harness.report.wording import Table, plain
 
 _OUTSIDE: dict[Reach, str] = {
@@ -19,9 +20,10 @@ def per_user_tables(summary: Summary) -> list[Table]:
 
 def _table(summary: Summary, kind: str) -> Table:
     levels = [level for level in summary.per_user if level.kind == kind]
+    ratios = confidence(summary)
     title = (
         f"output tokens/s per {levels[0].per} at equal tokens/s per user (1000 / TPOT p50), interpolated "
-        "between loads; 95% intervals"
+        f"between loads; 95% intervals{'' if ratios == '95%' else f', those of ratios {ratios}'}"
     )
     head = ("backend", *(f"{short(level.tokens_per_s_per_user)} per user" for level in levels))
     rows = [

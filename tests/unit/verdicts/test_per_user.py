@@ -1,5 +1,7 @@
 """Which backend carries more at equal speed per user, from sweeps whose truth is known."""
 
+import dataclasses
+
 import pytest
 from msgspec.structs import replace
 
@@ -280,3 +282,19 @@ def test_the_table_has_a_column_for_each_speed():
     assert table.head == ("backend", "50 per user", "60 per user", "80 per user")
     assert [row[0] for row in table.rows] == ["vllm", "sglang"]
     assert "per machine" in table.title
+    assert table.title.endswith("95% intervals")
+
+
+def test_a_look_decides_at_its_own_level():
+    """Noise of 0.4% lets 1.16 times be found at 5%, and not at a share of it."""
+    loads = (1, 2, 4, 8, 16, 24, 32, 48, 64)
+    other = sweep("sglang", 0.29, loads=loads, noise=(0.997, 1.004, 1.0))
+    cells = [*sweep("vllm", 0.25, loads=loads), *other]
+    verdicts = []
+    for looks in ((3,), tuple(range(3, 203))):
+        rules = dataclasses.replace(RULES, looks=looks, last_look=3)
+        verdicts.append([pair.verdict for level in speed_levels(cells, rules) for pair in level.pairs])
+    assert "more" in verdicts[0]
+    assert set(verdicts[1]) == {"undecided"}
+    shown = replace(summary(*cells, verdict_rules={"confidence": 0.99}), per_user=speed_levels(cells, RULES))
+    assert per_user_tables(shown)[0].title.endswith("95% intervals, those of ratios 99%")
