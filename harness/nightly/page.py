@@ -151,7 +151,7 @@ def _conclusion(step: Step) -> Iterator[str]:
 def _trends(night: Night) -> Iterator[str]:
     if judged := night.judged:
         title = f"Course of {counted(len(judged), 'figure')}"
-        yield from ("", *_folded(title, trends.markdown(judged, night.drifts)))
+        yield from ("", *_folded(title, trends.table(judged)))
 
 
 def _table(step: Step) -> Iterator[str]:

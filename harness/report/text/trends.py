@@ -32,15 +32,19 @@ def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | N
 
 
 def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
+    found = [*since_lines(series, drifts), *conclusion(series, drifts)]
+    return "\n".join([*(f"**{markdown_escaped(line)}**\n" for line in found), table(series)])  # paragraphs
+
+
+def table(series: Sequence[Series]) -> str:
+    """The course of each figure as Markdown, without what follows from it."""
     cells = (
         (name, str(len(figure.values)), _last(figure), spark(figure.values))
         for name, figure in zip(names(series), series, strict=True)
     )
-    rows = map(markdown_row, cells)
-    found = [*since_lines(series, drifts), *conclusion(series, drifts)]
-    lines = [f"**{markdown_escaped(line)}**\n" for line in found]  # paragraphs
-    lines += [f"{text}\n" for text in _explained(series)]
-    return "\n".join([*lines, "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
+    lines = [f"{text}\n" for text in _explained(series)]
+    head = ("| figure | runs | last | course |", "|---|---:|---:|---|")
+    return "\n".join([*lines, *head, *map(markdown_row, cells)])
 
 
 def _explained(series: Sequence[Series]) -> Iterator[str]:

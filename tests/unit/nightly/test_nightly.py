@@ -261,6 +261,7 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
         '`since = "2026-11-04"` in `[gate]` accepts the level.'
     )
     assert lines[9] == "<details><summary>Each of the 8 figures</summary>"
+    assert sum(", by one step, since " in line for line in lines) == 8, "each figure has one line on the page"
     first, *others = lines[11 : lines.index("</details>") - 1]
     assert ", since run-03 (of 2026-11-04, engine 0.27); the best level ended with run-02 " in first
     assert len(others) == 7
@@ -285,7 +286,7 @@ def test_nights_of_an_accepted_level_are_not_counted_where_too_few_follow_it(tmp
     accepting = replace(made, suite=replace(made.suite, gate=Gate(since="2026-11-04")))
     few = "Nothing can be judged: the longest series has 3 runs, and two levels need 6"
     assert verdict(accepting).startswith(few)
-    assert page(accepting).count(few) == 2, "the table of figures says the same"
+    assert page(accepting).count(few) == 1, "the table of figures does not say it again"
     assert not verdict(made).startswith("Nothing")
 
 
