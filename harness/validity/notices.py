@@ -119,7 +119,7 @@ HOSTED = Notice(
 LIBRARY = Notice(
     IssueCode.LIBRARY,
     "what was measured is a library behind bench's own small server; says what that adds per token",
-    "compare it with servers only where that is small against the time per token",
+    "compare it with servers only where that is small against the times of both",
 )
 PROXIED = Notice(
     IssueCode.PROXIED,
