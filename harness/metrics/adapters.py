@@ -10,8 +10,7 @@ from harness.metrics.view import CellView, Figures
 from harness.model import AdapterFigures
 from harness.model.numbers import quotient
 from harness.records.layout import UNKNOWN
-
-BASE = "base"
+from harness.records.request_table import BASE
 
 
 def compute(cell: CellView) -> Figures:

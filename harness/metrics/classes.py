@@ -14,10 +14,9 @@ from harness.metrics.distribution import NEVER, made_infinite
 from harness.metrics.replicas import replicas
 from harness.metrics.view import CellView, Figures, Mask, RequestView
 from harness.model import ClassStats, LatencyStats
-from harness.records.request_table import RequestTable
+from harness.records.request_table import ALONE, BESIDE, HEAVY, RequestTable
 
 _LEAST_POWER = 7  # shorter prompts are of one depth
-ALONE, BESIDE, HEAVY = "alone", "beside", "heavy"  # of a victim probe
 
 # Latencies by the name of the class, and by its dotted path the reason for each that failed requests made
 # infinite. Reasons of classes that are merely small are left out: they would be most of a summary.

@@ -13,9 +13,8 @@ from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, R
 from harness.model import Answers, Constraint, Counts
 from harness.model.numbers import most_first
 from harness.records.layout import UNKNOWN, Outcome, Records, content
-from harness.records.request_table import Expected, RequestTable
+from harness.records.request_table import FREE, Expected, RequestTable
 
-FREE = "free"  # the kind of requests whose expectation the engine was not given
 REFUSED = "refused"  # a status from 400 to 499, or an error in the stream before any text
 FAILED = "failed"  # no whole answer for another reason
 # By check: its rate, and the reason it is null where no request has the check.

@@ -14,14 +14,13 @@ from harness.metrics import in_flight
 from harness.metrics.quality import form_refused
 from harness.metrics.reason import OfServer, OfTimes
 from harness.metrics.sessions import in_flight_share
+from harness.metrics.view import Floats
 from harness.metrics.window import MIN_STEADY_TIMES, first_left_empty_ns, session_ends_ns
 from harness.model import Load, State, known
 from harness.model.numbers import counted, percent_apart, short
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 from harness.stats.serial import lasting
-
-Floats = NDArray[np.float64]
 
 UNSERVED = 0.01  # share of the requests: the limit of failed-requests and dropped-requests
 BEHIND = 0.05  # share of what is sent by which an open loop falls behind

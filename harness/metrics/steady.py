@@ -15,14 +15,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from harness.metrics.view import CellView, RequestView, Rows
+from harness.metrics.view import CellView, Floats, RequestView, Rows
 from harness.metrics.window import first_left_empty_ns, slots_by_worker
 from harness.model import METRICS, Load, SteadyState, known
 from harness.model.numbers import percent_apart
 from harness.records.layout import UNKNOWN, Outcome, Phase, Records, with_text
 from harness.stats.steps import MEDIAN_STEP
 
-Floats = NDArray[np.float64]
 Form = Literal["ramp", "drift", "step", "stall"]
 
 MOST_BATCHES = 40

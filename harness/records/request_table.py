@@ -13,6 +13,11 @@ import numpy as np
 from msgspec import convert
 from numpy.typing import NDArray
 
+# Kinds of requests that figures compare with the others of a cell.
+BASE = "base"  # names no adapter
+FREE = "free"  # the engine was not given its shape
+ALONE, BESIDE, SETTLING, HEAVY = "alone", "beside", "settling", "heavy"  # of a victim probe
+
 Check = Literal["label", "json_schema", "json_object", "regex", "choice", "tool_call"]
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.metrics.quality import FREE
 from harness.model import (
     PERCENTILES,
     VERDICTS,
@@ -25,6 +24,7 @@ from harness.model import labels as in_order
 from harness.model.grouping import grouped
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted, quotient
+from harness.records.request_table import FREE
 from harness.report.wording import listing
 
 _ABOUT_EQUAL = 1.01  # mean lengths that a reader takes for the same

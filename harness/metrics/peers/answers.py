@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.view import RequestView
+from harness.metrics.view import Floats, Mask, RequestView
 from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase, Records, with_text
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Marks = Callable[[NDArray[np.void]], Mask]  # of events: those that a tool takes times from
 NS_PER_MS = 1e6
 _WITHOUT_CHOICES = ("responses", "messages")

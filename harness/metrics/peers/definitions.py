@@ -11,7 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from harness.metrics.peers.answers import Answers, Floats
+from harness.metrics.peers.answers import Answers
+from harness.metrics.view import Floats
 
 Measure = Literal["TTFT", "ITL", "TPOT", "E2E", "output", "requests"]
 Percentile = Literal["linear", "inverted_cdf"]

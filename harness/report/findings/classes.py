@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
-from harness.metrics.quality import FREE
 from harness.model import WITHOUT_TEXT, Summary, known
 from harness.model.json_path import value_at
 from harness.model.measures import Measure, measure
 from harness.model.numbers import number, percent_figure
+from harness.records.request_table import FREE
 from harness.report.view import Row, groups
 from harness.report.wording import plain
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.metrics.quality import FREE
 from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
 from harness.model.measures import Measure, measure
 from harness.model.numbers import as_given, counted, number, percent_figure, short
+from harness.records.request_table import FREE
 from harness.report.findings.conclusion import doubts, doubts_by_count, order, orders
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.findings.goodput_words import goodput_words

@@ -43,6 +43,7 @@ from harness.model import (
 from harness.model.json_path import value_at
 from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
 from harness.records.layout import Phase
+from harness.records.request_table import FREE
 from harness.records.series import Telemetry
 from harness.run.measure.cache_state import Attempt, bring_about
 from harness.run.measure.job import make_job
@@ -62,7 +63,6 @@ from harness.sampling.counter_deltas import (
 from harness.sampling.watcher import Watcher
 from harness.spec.scenario import Scenario, SharedPrefix
 from harness.workload.prompts.content import content_of
-from harness.workload.prompts.structured import FREE
 from harness.workload.prompts.workload import Workload
 
 T = TypeVar("T")

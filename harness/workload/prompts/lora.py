@@ -5,11 +5,9 @@ from dataclasses import replace
 from itertools import accumulate, cycle
 from random import Random
 
-from harness.records.request_table import Part
+from harness.records.request_table import BASE, Part
 from harness.spec.scenario import LoraMix
 from harness.workload.prompts.request import ChatRequest
-
-BASE = "base"
 
 
 def assigned(mix: LoraMix, requests: Iterable[ChatRequest], seed: int) -> Iterator[ChatRequest]:

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
 from random import Random
 
-from harness.records.request_table import Expected
+from harness.records.request_table import FREE, Expected
 from harness.spec.scenario.synthetic import Structured
 from harness.spec.schemas import read_schemas
 from harness.workload.prompts.request import ChatRequest, Constraint
 from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.topics import PATTERNS, TOPICS
-
-FREE = "free"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
+from harness.records.request_table import ALONE, BESIDE, HEAVY, SETTLING
 from harness.spec.scenario.synthetic import Victim
 from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.text import TextMaker
 
-ALONE, BESIDE, SETTLING, HEAVY = "alone", "beside", "settling", "heavy"
 _NS = 1_000_000_000
 
 
