@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.store import RunFolder
+from harness.model import RunComparison
 
-if TYPE_CHECKING:
-    from harness.model import RunComparison
+if TYPE_CHECKING:  # these load numpy, which words and tables of commands do not need
+    from harness.store import RunFolder
     from harness.verdicts.baseline import Run
 
 
-def build(folder: RunFolder) -> list[Path]:
+def build(folder: "RunFolder") -> list[Path]:
     """Writes everything a person reads in a run folder, again if need be; returns the paths.
 
     A missing or broken cell becomes a warning in all of it. Raises SpecError without a readable
@@ -22,7 +22,7 @@ def build(folder: RunFolder) -> list[Path]:
     return build_all(folder)
 
 
-def page_of_several(runs: "Sequence[Run]", document: "RunComparison") -> str:
+def page_of_several(runs: "Sequence[Run]", document: RunComparison) -> str:
     """All runs on common axes, as HTML. Raises SpecError if nothing of them can be compared."""
     from harness.report.html.several import page
 

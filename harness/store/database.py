@@ -8,10 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
+from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
 from harness.errors import SpecError
@@ -19,9 +20,6 @@ from harness.host import descriptors
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.store import columns, parquet, samples, seal, tables
 from harness.store.folder import RunFolder, names_apart
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 _MEMORY = "2GB"  # of a query
 _OF_CELL = {"run": "varchar", "cell": "varchar"}
@@ -76,7 +74,7 @@ def database(
     tpot_ms: TpotMs,
     views: Sequence[str] = RECORDS,
     writes: Sequence[str] = (),
-) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
+) -> Iterator[tuple[DuckDBPyConnection, list[SpecError]]]:
     """Yields the connection, and what is wrong with the runs that it leaves out.
 
     It reads the files of these runs and nothing else. `views`: those of RECORDS that are there, and ASKED if
@@ -116,7 +114,7 @@ def database(
         yield connected, faults
 
 
-def _add_tpot(connected: "DuckDBPyConnection", folders: Mapping[str, RunFolder], tpot_ms: TpotMs) -> None:
+def _add_tpot(connected: DuckDBPyConnection, folders: Mapping[str, RunFolder], tpot_ms: TpotMs) -> None:
     """A function for SQL: it takes events to compute, which no query waits for that leaves the column out."""
 
     @cache
@@ -155,7 +153,7 @@ def _opened(folder: RunFolder, run: str, views: Sequence[str], stack: ExitStack)
 
 
 def _add(
-    connected: "DuckDBPyConnection",
+    connected: DuckDBPyConnection,
     folder: RunFolder,
     run: str,
     views: Sequence[str],
@@ -178,7 +176,7 @@ def _add(
     _insert(connected, "verdicts", tables.verdict_rows(run, summary.comparison))
 
 
-def _check_sizes(connected: "DuckDBPyConnection", folder: RunFolder, files: Sequence[_File]) -> None:
+def _check_sizes(connected: DuckDBPyConnection, folder: RunFolder, files: Sequence[_File]) -> None:
     """One query is for all files of a run: a query for each took half of the time of a short SELECT."""
     try:
         parquet.check_sizes(connected, [file.place for file in files])
@@ -206,7 +204,7 @@ def _asked(folder: RunFolder, run: str) -> Iterator[list[Any]]:
             yield [run, cell, len(table), list(table.kinds), *numbers]
 
 
-def _insert(connected: "DuckDBPyConnection", table: str, rows: Iterable[tables.Row]) -> None:
+def _insert(connected: DuckDBPyConnection, table: str, rows: Iterable[tables.Row]) -> None:
     left = iter(rows)
     row = f"({', '.join('?' * len(TABLES[table]))})"
     while batch := list(islice(left, _ROWS_PER_INSERT)):

@@ -50,6 +50,11 @@ _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
 _FREE_LINES, _ROW_BYTES = 100_000, 8
 _LONGEST_LINE = 8 << 20
 _CUT_SHORT = "-cut-short"
+# What reading a damaged workload raises.
+_OF_DAMAGE = (
+    *(OSError, EOFError, zlib.error, OverflowError, RecursionError),
+    *(ValueError, KeyError, TypeError, StopIteration),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,17 +217,7 @@ class RunFolder:
             with self.files.opened(file) as descriptor:
                 most = max(_FREE_LINES, self.files.size(f"cells/{facts.cell}/requests.parquet") // _ROW_BYTES)
                 return RequestTable.from_json(map(json.loads, _lines(descriptor, most)))
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            KeyError,
-            TypeError,
-            StopIteration,
-            OverflowError,
-            zlib.error,
-            RecursionError,
-        ) as error:
+        except _OF_DAMAGE as error:
             raise SpecError(f"cannot be read: {reason(error)}", where=str(self.path / file)) from None
 
     def write_answers(self, questions: Mapping[str, object], label: str, asked: AskedBackend) -> None:

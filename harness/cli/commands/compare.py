@@ -14,6 +14,7 @@ from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 from harness.model import GateRow, RunComparison, as_json
 from harness.model.lines import wrap
+from harness.report.wording import markdown_escaped
 
 if TYPE_CHECKING:
     from harness.verdicts.baseline import Run
@@ -136,8 +137,6 @@ def _judged(document: RunComparison, fail_on: Sequence[str]) -> tuple[GateRow, .
 
 
 def _gate(lines: Iterable[str], *, in_markdown: bool) -> str:
-    from harness.report.wording import markdown_escaped
-
     first, *rows = lines
     if not in_markdown:
         folded = (wrap(row, page_width(), subsequent_indent="    ") for row in rows)

@@ -12,6 +12,7 @@ from harness.cli.flags import options
 from harness.errors import ExitCode
 from harness.model import DoctorResult, ErrorSpread, MeasuredLoad, OnNode
 from harness.model.numbers import counted
+from harness.report.wording import aligned
 
 EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
 
@@ -89,7 +90,6 @@ def as_text(found: DoctorResult, width: int = UNBROKEN) -> str:
 
 def _table(found: DoctorResult, width: int) -> Iterator[str]:
     from harness.doctor.loads import whole
-    from harness.report.wording import aligned
 
     unit = "answer" if whole(found.api) else "token"
     heads = [[word.format(unit) for word in head] for head in _HEADS]

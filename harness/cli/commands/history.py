@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.cli.display.output import page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
+from harness.report.wording import plain
 
 EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
 --fail-on slower passes with a warning until a figure has the six runs of two levels, so that a history can
@@ -75,7 +76,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _add_runs(arguments: argparse.Namespace, path: Path) -> set[str]:
     """Adds the runs that are given to the history, and returns their names."""
-    from harness.report.wording import plain
     from harness.store import open_run
     from harness.store.history import append_history
     from harness.summary import summarise_folder

@@ -16,6 +16,7 @@ from harness.model.grouping import grouped
 from harness.model.imported import SERVER
 from harness.model.lines import wrap
 from harness.model.numbers import counted
+from harness.report.wording import plain
 from harness.untrusted import inert
 
 if TYPE_CHECKING:
@@ -164,8 +165,6 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
 
 def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
     """What was read and what is missing, once for files that are alike."""
-    from harness.report.wording import plain
-
     alike = grouped(
         ((part.taken.tool, part.taken.version, part.taken.level, part.taken.lacks), part) for part in parts
     )

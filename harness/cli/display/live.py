@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from harness.cli.display.progress import Display, State, cell_left_s, in_flight_text, speed_parts
 from harness.model.lines import NO_BREAK, wrap
 from harness.model.numbers import duration
+from harness.report.wording import short_names
 
 if TYPE_CHECKING:
     from harness.load.job import Progress
@@ -161,8 +162,6 @@ def sparkline(values: Iterable[float]) -> str:
 
 def _grid(state: State, width: int) -> Iterator[Line]:
     """A row per backend: its load points, with a mark per repeat; the last of them where they are many."""
-    from harness.report.wording import short_names  # every command imports this file: this takes 0.1 s
-
     run = state.run
     if run is None or not (run.cells or state.load):
         return
