@@ -1,6 +1,7 @@
 """Questions from a seed: alike everywhere, answerable, of every kind from the first ones on."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -11,6 +12,7 @@ from harness.agreement.score import right
 from harness.model import AskedBackend, AskedCondition, LoadPoint, StoredAnswer, Summary
 from harness.report.findings.accuracy_words import accuracy_lines
 from harness.report.tables.agreement_tables import agreement_tables
+from harness.stats.paired import LEVEL, LOOKS
 from tests.factories.documents import made
 
 QUESTIONS = made_questions(600)
@@ -44,6 +46,53 @@ def test_every_one_is_different_and_can_be_answered():
         assert right(one, answer(ideal(one))), one
         assert not right(one, answer("")), one
         assert not right(one, answer("Bananas are never <maybe>")), one
+
+
+SUMS = {
+    r"What is (\d+) \+ (\d+)\?": lambda a, b: a + b,
+    r"What is (\d+) - (\d+)\?": lambda a, b: a - b,
+    r"What is (\d+) times (\d+)\?": lambda a, b: a * b,
+    r"has (\d+) \w+ and gives (\d+) of them away": lambda a, b: a - b,
+    r"has (\d+) \w+ and buys (\d+) more": lambda a, b: a + b,
+    r"comes next: \d+, \d+, (\d+), (\d+)\?": lambda a, b: b + (b - a),
+}
+ORDER = r"On (\w+) (\w+) sent (\d+) \w+ to (\w+) in (\w+)\. The order has the number (\d+)\."
+PARTS = ("On which day", "Who sent", "How many", "Who will pay", "To which city", "What is the number")
+
+
+def of_kind(kind):
+    return [one for one in QUESTIONS if one.kind == kind]
+
+
+def test_sums_have_the_right_answer():
+    seen = set()
+    for one in of_kind("arithmetic"):
+        ((form, found),) = ((form, found) for form in SUMS if (found := re.search(form, one.ask)))
+        assert one.answer == str(SUMS[form](*map(int, found.groups()))), one
+        seen.add(form)
+    assert seen == set(SUMS)
+
+
+def test_what_is_asked_of_an_order_stands_in_it():
+    seen = set()
+    for one in of_kind("extraction"):
+        ((part, value),) = (
+            (part, value)
+            for part, value in zip(PARTS, re.match(ORDER, one.ask).groups(), strict=True)
+            if f"\n{part}" in one.ask
+        )
+        assert ideal(one) == value, one
+        seen.add(part)
+    assert seen == set(PARTS)
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [("largest", max), ("smallest", min)])
+def test_the_letter_is_that_of_the_number(asked, wanted):
+    some = [one for one in of_kind("choice") if asked in one.ask]
+    assert some
+    for one in some:
+        letters = {int(number): letter for letter, number in re.findall(r"(\w)\) (\d+)", one.ask)}
+        assert one.answer == letters[wanted(letters)], one
 
 
 def test_any_beginning_has_the_same_share_of_every_kind():
@@ -128,6 +177,15 @@ def test_a_backend_alone_is_held_to_itself_from_few_questions_on():
     (line,) = accuracy_lines(summary)
     assert line.startswith("accuracy, between requests of c4: one as accurate: ")
     assert line.endswith("(0 lost, 0 gained of 110), against itself one at a time")
+
+
+def test_pairs_and_backends_each_share_the_level():
+    few = interleaved(QUESTIONS)[:20]
+    one = AskedBackend(unloaded=asked(few), saturated=asked(few))
+    found = compare(few, dict.fromkeys("abcd", one)).accuracy
+    last = LOOKS[-1][1] * LEVEL
+    assert [each.level for each in found if each.a != each.b] == pytest.approx([last / 6] * 12)
+    assert [each.level for each in found if each.a == each.b] == pytest.approx([last / 4] * 4)
 
 
 def test_a_backend_that_is_never_right_is_named_and_compared_with_none():
