@@ -187,6 +187,18 @@ def _again_words(tried: TestedLoad) -> str:
     )
 
 
+def is_answer(capacity: Capacity) -> bool:
+    """Whether long probes found a load that keeps the limits; an earlier version had none."""
+    return capacity.interval[1] is not None and capacity.kept_by_search is not None
+
+
+def brief(capacity: Capacity) -> str:
+    """`20 (19.4 to 21.1)`, of an answer."""
+    low, value, high = capacity.interval
+    found = f"{as_given(value or 0.0)}{' or more' if may_be_higher(capacity) else ''}"
+    return f"{found} ({'?' if low is None else as_given(low)} to {as_given(high)})" if high else found
+
+
 def why_unknown(capacity: Capacity) -> str:
     """Reason why there is no figure to be followed over runs; "" where the server alone decided.
 

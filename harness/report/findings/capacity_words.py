@@ -4,42 +4,102 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from harness.model import CapacityPair, Summary
-from harness.model.numbers import counted
-from harness.report.wording import plain
+from harness.model import Capacity, CapacityPair, Summary
+from harness.model.numbers import counted, short
+from harness.report.wording import listing, plain
 from harness.verdicts import capacity
 from harness.verdicts.capacity_pairs import ratio_words
 
 MOST_PAIRS = 5  # verdicts that are spelled out; summary.json has all
+MOST_SPELLED = 3  # answers that have lines of their own
 
 
 def capacity_lines(summary: Summary) -> Iterator[str]:
-    """The answer of each search for the highest load within the limits, then which backend carries more."""
+    """The answer of each search for the highest load within the limits, then which backend carries more.
+
+    Of many backends a ranking, and what the best one carries: the report has each answer with its reasons.
+    """
+    if len(summary.capacity or ()) > MOST_SPELLED:
+        yield from map(plain, _ranked(summary))
+        return
     for each in capacities(summary):
         yield from filter(None, each)
     yield from carries_more(summary)
 
 
+def _ranked(summary: Summary) -> Iterator[str]:
+    found = sorted(summary.capacity or (), key=lambda each: -(each.interval[1] or 0.0))
+    answered = [each for each in found if capacity.is_answer(each)]
+    if answered:
+        unit = "requests/s" if answered[0].kind == "rate" else "users"
+        briefs = ", ".join(f"{each.label} {capacity.brief(each)}" for each in answered)
+        yield f"capacity in {unit} (95% interval): {briefs}"
+    others = [each for each in found if each not in answered]
+    for each in others[:MOST_SPELLED]:
+        yield f"capacity {capacity.words(each)}"
+    if len(others) > MOST_SPELLED:
+        yield f"{counted(len(others) - MOST_SPELLED, 'more backend')} without an answer: see the report"
+    if answered and (meaning := _meaning(summary, answered[0])):
+        yield meaning
+    yield from _best_and_others(summary)
+
+
+def _best_and_others(summary: Summary) -> Iterator[str]:
+    """The verdicts of the backend that carries more than most, in a sentence for each kind of verdict."""
+    best, shown = _leading(summary)
+    if len(shown) <= MOST_PAIRS:
+        yield from (verdict_words(pair, pair.a, pair.b) for pair in shown)
+        return
+    undecided = [pair for pair in shown if pair.verdict == "undecided"]
+    why = "".join(f"; {why}" for why in dict.fromkeys(pair.why for pair in undecided) if why)
+    if best is None:
+        yield f"undecided which backend carries more, in {counted(len(undecided), 'pair')}{why}"
+    else:
+        behind = [pair for pair in shown if pair.verdict == "more" and pair.a == best]
+        yield f"{best} carries more than {listing([f'{pair.b} ({_times(pair)})' for pair in behind])}"
+        if undecided:
+            names = listing([pair.b if pair.a == best else pair.a for pair in undecided])
+            yield f"undecided whether {best} carries more or less than {names}{why}"
+    refused = [pair for pair in shown if pair.verdict == "not comparable"]
+    if refused:
+        one = refused[0]
+        more = f"; so are {counted(len(refused) - 1, 'more pair')}" if refused[1:] else ""
+        yield verdict_words(one, one.a, one.b) + more
+
+
+def _times(pair: CapacityPair) -> str:
+    low, middle, _ = pair.ratio
+    return f"{short(middle)} times" if middle else f"at least {short(low)} times" if low else "more"
+
+
 def capacities(summary: Summary) -> Iterator[tuple[str, str]]:
     """Each answer with its interval, and what it means for people; "" where nothing follows."""
     for result in summary.capacity or ():
-        mine = [cell for cell in summary.cells if cell.label == result.label]
-        limits = next((cell.slo.limits for cell in mine if cell.slo is not None), ())
-        priced = next((cell for cell in mine if cell.cost), mine[0])
-        meaning = capacity.sentence(result, limits, priced)
-        yield plain(f"capacity {capacity.words(result)}"), plain(meaning or "")
+        yield plain(f"capacity {capacity.words(result)}"), plain(_meaning(summary, result) or "")
+
+
+def _meaning(summary: Summary, result: Capacity) -> str | None:
+    mine = [cell for cell in summary.cells if cell.label == result.label]
+    limits = next((cell.slo.limits for cell in mine if cell.slo is not None), ())
+    priced = next((cell for cell in mine if cell.cost), mine[0])
+    return capacity.sentence(result, limits, priced)
 
 
 def carries_more(summary: Summary) -> Iterator[str]:
     """Yields every pair, or where one backend carries more than any other, its pairs alone."""
-    forward = [_reversed(pair) if pair.verdict == "fewer" else pair for pair in summary.capacity_pairs]
-    ahead = [pair.a for pair in forward if pair.verdict == "more"]
-    best = max(ahead, key=ahead.count, default=None)
-    shown = [pair for pair in forward if best is None or best in (pair.a, pair.b)]
+    _, shown = _leading(summary)
     for pair in shown[:MOST_PAIRS]:
         yield plain(verdict_words(pair, pair.a, pair.b))
     if len(shown) > MOST_PAIRS:
         yield f"{counted(len(shown) - MOST_PAIRS, 'more pair')} in summary.json"
+
+
+def _leading(summary: Summary) -> tuple[str | None, list[CapacityPair]]:
+    """The backend that carries more than most others, and its pairs; all pairs where none carries more."""
+    forward = [_reversed(pair) if pair.verdict == "fewer" else pair for pair in summary.capacity_pairs]
+    ahead = [pair.a for pair in forward if pair.verdict == "more"]
+    best = max(ahead, key=ahead.count, default=None)
+    return best, [pair for pair in forward if best is None or best in (pair.a, pair.b)]
 
 
 def _reversed(pair: CapacityPair) -> CapacityPair:

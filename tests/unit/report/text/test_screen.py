@@ -406,3 +406,31 @@ def test_a_percentile_that_the_scenario_limits_has_a_column_and_keeps_it_in_a_na
     unknown = summary(cell(ttft_ms={**latency, "p95": None}, slo={"attainment": 0.976, "limits": limits},
                            null_reasons={"ttft_ms.p95": "32 samples; p95 needs 59"}))  # fmt: skip
     assert "n/a, TTFT p95: 32 samples; p95 needs 59" in markdown(unknown)
+
+
+def test_the_capacities_of_nine_backends_are_ranked_on_the_first_screen():
+    """An answer and a verdict each had lines of their own: 45 of them at 80 columns."""
+    values = dict(zip("abcdefghi", (2.0, 5.5, 20.0, 9.9, 19.5, None, 14.0, 7.0, 12.0), strict=True))
+    limit = {"limits": [{"metric": "ttft_ms", "share": "p95", "limit_ms": 2000.0}], "attainment": 1.0}
+    cells = [cell(label, {"kind": "rate", "value": 1}, slo=limit) for label in values]
+    capacities = [
+        {"label": label, "kind": "rate", "value": value, "kept_by_search": [value], "searches": 3,
+         "highest": 64, "interval": [value and 0.95 * value, value, value and 1.05 * value],
+         "tested": [{"value": 1, "runs": 4, "kept": 4}]}
+        for label, value in values.items()
+    ]  # fmt: skip
+    pairs = [
+        {"a": "c", "b": label, "verdict": "more", "ratio": [0.9 * 20 / value, 20 / value, 1.1 * 20 / value]}
+        for label, value in values.items() if label not in "cef" and value
+    ]  # fmt: skip
+    pairs += [{"a": "c", "b": label, "verdict": "undecided", "ratio": [0.9, 1.0, 1.1]} for label in "ef"]
+    shown = lines(summary(*cells, capacity=capacities, capacity_pairs=pairs))
+    text = " ".join(" ".join(shown[: next(i for i, line in enumerate(shown) if "p50" in line)]).split())
+    ranked = text.partition("capacity in requests/s (95% interval): ")[2]
+    assert ranked.startswith("c 20 (19 to 21), e 19.5 (18.525 to 20.475), g 14 (13.3 to 14.7), i 12 ")
+    assert text.count("capacity f: ") == text.count("capacity ") - 1 == 1
+    assert "Within TTFT p95 ≤ 2000 ms, c serves about 600 users" in text
+    assert text.count("Within TTFT") == 1
+    assert "c carries more than a (10 times), b (3.64 times), d (2.02 times), g (1.43 times)" in text
+    assert "undecided whether c carries more or less than e and f" in text
+    assert next(i for i, line in enumerate(shown) if line.startswith("1 req/s")) < 16
