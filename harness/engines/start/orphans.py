@@ -60,7 +60,11 @@ def stale() -> bool:
 
 
 def _notes() -> Iterator[tuple[Path, Note]]:
-    for note in sorted(_folder().glob("*.json")):
+    try:
+        notes = sorted(_folder().glob("*.json"))
+    except PermissionError:  # a home of somebody else, where nothing of ours is noted
+        return
+    for note in notes:
         try:
             content = msgspec.json.decode(note.read_bytes(), type=Note)
         except (OSError, msgspec.DecodeError):  # being removed or written, or another user's

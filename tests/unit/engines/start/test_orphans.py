@@ -55,6 +55,17 @@ def test_a_note_that_cannot_be_read_is_passed_over(monkeypatch, note):
     assert orphans.clear(print) == []
 
 
+def test_a_home_of_somebody_else_keeps_no_engine_from_its_start(monkeypatch, note):
+    """HOME=/root in a container whose user is another one."""
+
+    def closed(*_given, **_options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", closed)
+    assert not orphans.stale()
+    assert orphans.clear(print) == []
+
+
 def test_a_note_of_a_dead_bench_is_removed(note):
     assert orphans.stale()
     assert orphans.clear(print) == []
