@@ -53,6 +53,14 @@ def test_a_third_engine_is_asked_until_it_is_decided_against_the_second_too():
     assert _enough(QUESTIONS, third, [], Asking(others=stopped, backends=3))
 
 
+@pytest.mark.parametrize(("backends", "enough"), [(2, True), (40, False)])
+def test_the_more_backends_are_to_be_compared_the_surer_a_verdict_must_be(backends, enough):
+    sound, worse = asked(QUESTIONS, 1000), asked(THIRD, 8)
+    assert _enough(QUESTIONS, worse, [], Asking(others=[backend(sound)], backends=backends)) is enough
+    itself = Asking(others=[backend(worse)], backends=backends)  # the others have no more to compare
+    assert _enough(QUESTIONS, worse, [sound], itself) is enough
+
+
 @dataclass
 class Job:
     questions: list
