@@ -534,3 +534,15 @@ def test_a_setting_that_an_engine_reports_is_that_of_the_start_that_served_the_c
     about = [cell.conditions for cell in with_manifest(kept, typed(made))]
     assert [one.settings["kv-tokens"] for one in about] == ["200", "150", "100"]
     assert [one.unclassified for one in about] == [{"info own": "200"}, {"info own": "150"}, {}]
+
+
+@pytest.mark.parametrize(("pairing", "refused"), [("blocks", False), ("duet", False), ("starts", True)])
+def test_engines_that_swap_their_gpus_between_starts_are_compared(pairing, refused):
+    """The manifest has the GPUs of the last start: one engine's were another one's in the start before."""
+    made = manifest("a", "b")
+    made["options"]["pairing"] = pairing
+    for label, gpu in zip("ab", "01", strict=True):
+        made["backends"][label]["engine"]["env"] = {"CUDA_VISIBLE_DEVICES": gpu}
+    both = [cell for label in "ab" for cell in measured(label)]
+    found = {entry.code: entry.matters for entry in unequal(with_manifest(both, typed(made)))}
+    assert found.get("gpus-visible", False) is refused
