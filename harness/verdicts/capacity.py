@@ -8,7 +8,7 @@ from operator import itemgetter
 import numpy as np
 from msgspec.structs import replace
 
-from harness.model import Capacity, CellResult, Limit, Price, TestedLoad, known, labels
+from harness.model import Capacity, CellResult, IssueCode, Limit, Price, TestedLoad, known, labels
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, short
 from harness.validity import RULES, blame
@@ -152,10 +152,13 @@ def _tested(short_ones: Sequence[CellResult], long: Sequence[CellResult]) -> Ite
 def _saturated(
     value: float, served: Mapping[float, float], probes: Sequence[tuple[CellResult, bool]]
 ) -> str | None:
-    """A sign that more load no longer means more work done; None if it does, or if that is not known.
+    """A sign that more load no longer means more work done; None if it does, or if that is not known: an
+    engine that died left requests unanswered at any load.
 
     `probes`: of this load, each with whether it is a short one.
     """
+    if any(reason.code == IssueCode.ENGINE_DIED for cell, _ in probes for reason in cell.validity.reasons):
+        return None
     if value not in served:
         return "nothing was answered in time"
     if probes[0][0].load.kind == "rate":

@@ -941,6 +941,14 @@ def test_a_load_that_was_tried_twice_has_the_mean_of_its_figures():
     assert only([changed(cell(20), requests_per_s=None)], 1).tested[0].why == "nothing was answered in time"
 
 
+def test_an_engine_that_died_was_not_saturated():
+    dead = changed(cell(20, reasons=[doubt("engine-died", "INVALID")]), requests_per_s=None, slo=None)
+    found = only([cell(10), dead], searches=1)
+    assert [(tried.kept, tried.saturated) for tried in found.tested] == [(1, False), (0, False)]
+    assert found.tested[1].why.startswith("engine-died: ")
+    assert found.saturated_from is None
+
+
 def test_a_load_above_one_that_failed_is_not_kept():
     cells = [long(10, True, of=1), long(12, False, of=1), long(14, True, of=1)]
     assert only(cells, searches=1).kept_by_search == (10,)
