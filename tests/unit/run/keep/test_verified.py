@@ -192,6 +192,9 @@ def test_a_cell_of_an_engine_that_did_not_start_is_not_missing(run):
     run.write_summary(summarise_folder(run))
     mend(run.path)
     assert verify(run).faults == ()
+    shutil.rmtree(run.cell_path(CELLS[1]))  # nothing explains that of the other engine
+    mend(run.path)
+    assert seal.Fault(f"cells/{CELLS[1]}", "was planned and is missing") in verify(run).faults
 
 
 @pytest.mark.parametrize(
