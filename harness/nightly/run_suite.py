@@ -24,6 +24,7 @@ from harness.report.findings.changed_then import with_changes
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
+from harness.verdicts.capacity import invalid_cells
 from harness.verdicts.history import Drift, Series, drifts, from_day, of_entries, same_course, series
 from harness.verdicts.history_lines import entries, not_kept
 from harness.verdicts.missing import Missing
@@ -192,20 +193,37 @@ def _step(
     folder = _folder(document, out)
     if interrupted:
         return Step(entry, "interrupted", _kept(folder), ExitCode.INTERRUPTED, wall_s, folder)
-    if late:
+    if late and not _whole(folder):
         return Step(entry, "out of time", "the budget of the night is spent", 0, wall_s, folder)
-    code = process.returncode
+    code = _code_of(folder) if late and folder is not None else process.returncode
     if folder is None or code not in (ExitCode.OK, ExitCode.INVALID):
         why = _why_failed(document, folder) or f"bench run ended with {code}"
         return Step(entry, "failed", why, _failure(code), wall_s, folder)
     why = "INVALID cells" if code == ExitCode.INVALID else ""
+    if late:
+        undrawn = f"the budget ended before its report: `bench report {folder.path}` makes it"
+        why = "; ".join(filter(None, (why, undrawn)))
     return Step(entry, "measured", why, code, wall_s, folder)
+
+
+def _whole(folder: RunFolder | None) -> bool:
+    """Whether every cell was measured, though the run was stopped: while its report was drawn."""
+    return folder is not None and folder.read_manifest().state == "complete"
+
+
+def _code_of(folder: RunFolder) -> int:
+    """The exit code of a run that was stopped after its last cell."""
+    summary = folder.read_summary()
+    if folder.read_manifest().failures:
+        return ExitCode.SETUP
+    wrong = summary.state == "invalid" and invalid_cells(summary.cells, summary.capacity)
+    return ExitCode.INVALID if wrong else ExitCode.OK
 
 
 def _kept(folder: RunFolder | None) -> str:
     if folder is None:
         return "nothing was measured"
-    if folder.read_manifest().state == "complete":
+    if _whole(folder):
         return f"every cell was measured; `bench report {folder.path}` makes the report"
     return f"`bench resume {folder.path}` measures the rest"
 
@@ -319,7 +337,8 @@ def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None
     counted: list[HistoryEntry] = []
     for step in steps:
         folder = step.folder
-        if folder is not None and step.state in ("measured", "failed") and folder.has("summary.json"):
+        counts = step.state in ("measured", "failed") or (step.state == "interrupted" and _whole(folder))
+        if folder is not None and counts and folder.has("summary.json"):
             summary = folder.read_summary()
             for entry in entries(folder.read_manifest(), summary):
                 if any(same_course(entry, other) for other in counted):

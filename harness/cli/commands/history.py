@@ -68,6 +68,9 @@ def main(arguments: argparse.Namespace) -> int:
     judged = added or runs
     mine = [course for course in courses if course.has_any(judged)]
     few = too_few_runs(mine) if mine or not added else "no figure above 0 of these runs is in it"
+    days = [entry.created_utc[:10] for entry in history if entry.run in added]
+    if days and arguments.since > max(days):
+        few = f"these runs are of before {arguments.since}, the day of --since"
     if few:
         print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
     failed = any(drift.series.has_any(judged) for drift in regressions)

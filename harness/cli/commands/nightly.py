@@ -106,9 +106,9 @@ def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") 
             total_s += seconds or 0.0
             words = "how long it takes is not known" if seconds is None else duration(seconds)
         print(f"{number} of {len(suite.run)}: {entry.title}: {words}")
-    rest = f", and {unknown} of unknown length" if unknown else ""
-    budget = duration(60 * suite.suite.budget_minutes)
-    print(f"{duration(total_s)} by earlier nights{rest}; the budget is {budget}")
+    known = f"{duration(total_s)} by earlier nights" if total_s else "no earlier night says how long it takes"
+    rest = f", and {unknown} of unknown length" if unknown and total_s else ""
+    print(f"{known}{rest}; the budget is {duration(60 * suite.suite.budget_minutes)}")
 
 
 def _behind(suite: "Suite") -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Suites as data, and the flags and words that come of them."""
 
 import argparse
+import json
 import re
 import subprocess
 from contextlib import redirect_stdout
@@ -30,6 +31,7 @@ from harness.store.history import history_path, read_history
 from harness.verdicts.history import drifts, series
 from harness.verdicts.history_lines import entries
 from harness.verdicts.missing import Missing
+from tests.bench.audit.gates import change_json, mend
 from tests.factories import documents, foreign, histories, summaries
 from tests.factories.runs import TWO, Shape, copy_of, make_run
 
@@ -576,6 +578,37 @@ def test_a_backend_that_failed_keeps_no_other_from_the_history(
     assert len(read_history(history_path(tmp_path / "results"))) == lines
     assert made.exit_code == (3 if lines else 1)
     assert "Course of" not in page(made) or lines
+
+
+@pytest.mark.usefixtures("own_signals")
+@pytest.mark.parametrize(("state", "lines"), [("complete", 1), ("interrupted", 0)])
+def test_a_run_whose_report_was_drawn_when_the_budget_ended_is_measured(
+    whole_run, tmp_path, monkeypatch, state, lines
+):
+    """Every cell of it was. One that was stopped before has too few repeats."""
+    folder = copy_of(whole_run, tmp_path / "results")
+    change_json(folder.path / "manifest.json", lambda manifest: manifest.update(state=state))
+    mend(folder.path)
+    answers = iter([subprocess.TimeoutExpired("bench", 60), (json.dumps({"run": folder.path.name}), "")])
+
+    def communicate(timeout=None):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    late = SimpleNamespace(communicate=communicate, send_signal=lambda _number: None, returncode=130)
+    monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: None)
+    monkeypatch.setattr("harness.nightly.run_suite.subprocess.Popen", lambda *_, **_options: late)
+    entry = Entry(scenario="shared-prefix", backends=("llamacpp",))
+    made = spend(Suite(About("mine", "x", 1), (entry,)), tmp_path / "results", print)
+    assert len(read_history(history_path(tmp_path / "results"))) == lines
+    (step,) = made.steps
+    if lines:
+        assert (step.state, made.exit_code) == ("measured", 0)
+        assert step.why == f"the budget ended before its report: `bench report {folder.path}` makes it"
+    else:
+        assert (step.state, made.exit_code) == ("out of time", 1)
 
 
 @pytest.mark.usefixtures("own_signals")

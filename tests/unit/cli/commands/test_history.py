@@ -176,6 +176,17 @@ def test_the_gate_of_a_run_judges_its_own_figures(results, capsys):
     assert history(results, folder.run_id, "--fail-on", "slower") == ExitCode.LIMIT_FAILED
 
 
+def test_a_run_of_before_the_first_day_is_said_to_be_so(results, capsys):
+    """It has figures above 0, and the history has later runs."""
+    folder = make_run(results, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
+    assert history(results, folder.run_id) == ExitCode.OK
+    ours = next(one for one in read_history(history_path(results)) if one.run == folder.run_id)
+    append_history(history_path(results), [replace(ours, run="later", created_utc="2099-10-02T03:00:00Z")])
+    capsys.readouterr()
+    assert history(results, folder.run_id, "--since", "2099-10-01", "--fail-on", "slower") == ExitCode.OK
+    assert "nothing to judge: these runs are of before 2099-10-01, the day of" in capsys.readouterr().err
+
+
 def test_a_history_of_zeros_is_none_that_lacks_runs(tmp_path, capsys):
     for number in range(6):
         append_history(history_path(tmp_path), [entry(number, "vllm", goodput_requests_per_s=0)])

@@ -215,7 +215,7 @@ def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, ca
     assert said.out.splitlines()[1:] == [
         "2 of 3: chat: transformers: wrong",
         "3 of 3: fixed-length: vlm: wrong",
-        "0 s by earlier nights, and 1 of unknown length; the budget is 10 min",
+        "no earlier night says how long it takes; the budget is 10 min",
     ]
     assert main(["nightly", "truth", "--dry-run"]) == ExitCode.OK
     assert (night.asked, list(tmp_path.iterdir())) == (None, [tmp_path / "mine.toml"])
