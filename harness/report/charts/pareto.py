@@ -1,24 +1,25 @@
-"""Throughput against latency and against the speed of each user, a point per load.
+"""Throughput against latency, against the speed of each user and against the share of right answers.
 
 Each point is labelled with its load, or with its backend where there is one load.
 
 Points of loads that a server did not keep up with are left out: their figures are of the length of the run.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import mul
 
-from harness.model import LoadPoint
+from harness.model import Agreement, LoadPoint, known
 from harness.model.measures import Measure, charted, measure
-from harness.model.numbers import number
-from harness.report.charts.axes import fitted
+from harness.model.numbers import number, percent_figure
+from harness.report.charts.axes import fitted, linear
 from harness.report.charts.load import KINDS, Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, kinds_words
-from harness.report.view import Group, Row
+from harness.report.view import Group, Row, point_words
 from harness.report.wording import capital, plain, short_names
 from harness.verdicts.evidence import state_of
 from harness.verdicts.per_user import STEADY, gpus_of
@@ -28,6 +29,7 @@ LATENCIES = charted(lambda charts: charts.rate)
 RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
 PER_USER = "tokens/s per user (1000 / TPOT p50)"
+_STEP = 10  # percent, to which the ends of the axis are rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +167,63 @@ def _words(line: Line, axes: _Axes) -> str:
     return f"{plain(line.label, 40)}: " + ", ".join(
         f"{number(point.y)} tokens/s at {number(point.x)} {x}" for point in line.points
     )
+
+
+def speed_and_accuracy(
+    groups: Sequence[Group], order: Sequence[str], agreement: Agreement | None
+) -> Iterator[Chart]:
+    """Uses the highest load, during which the questions may have been asked."""
+    if agreement is None or not groups:
+        return
+    *_, group = groups
+    rates = series([group], RATE)
+    lines = list(_lines(rates, group.point, order, agreement))
+    if len(lines) < 2:
+        return
+    points = [line.points[0] for line in lines]
+    least = min(point.low or 0.0 for point in points)
+    most = max(point.high or 0.0 for point in points)
+    ends = _STEP * math.floor(least / _STEP), _STEP * math.ceil(most / _STEP)
+    kinds = kinds_words(value for line in lines for value in rates[line.label].values())
+    yield Chart(
+        name="speed-accuracy",
+        family="trade-off",
+        option="accuracy",
+        title=f"Answers right against output tokens/s, {point_words(group.point)}",
+        description="Up and to the right is better. "
+        + "; ".join(f"{plain(line.label, 40)}: {line.points[0].text}" for line in lines)
+        + ".",
+        x=fitted(RATE.title, (end for point in points for end in point.xs)),
+        y=linear("answers right, %", *ends),
+        lines=(*lines, Line("not beaten in both", None, front(points, right=True), "front")),
+        reading="near",
+        drawn=f"share of right answers with its 95% interval{f'; {RATE.name}: {kinds}' if kinds else ''}",
+        right=True,
+        paper=True,
+    )
+
+
+def _lines(rates: Series, load: LoadPoint, order: Sequence[str], agreement: Agreement) -> Iterator[Line]:
+    """Yields a line of one point for each backend that has both figures."""
+    marks = short_names(order, LONGEST_MARK)
+    for index, label in enumerate(order):
+        backend, rate = agreement.backends.get(label), rates.get(label, {}).get(load)
+        share = known(backend.unloaded.accuracy) if backend else None
+        if rate is None or share is None:
+            continue
+        low, middle, high = (100 * end for end in share)
+        figures = [percent_figure(end) for end in share]
+        text = f"{rate.text(RATE)}, {figures[1]}% right ({figures[0]} to {figures[2]})"
+        lost = _against_first(agreement, label)
+        text = f"{text}; {lost}" if lost else text
+        point = Point(rate.middle, middle, label, text, low, high, rate.interval, marks[label])
+        yield Line(label, index, (point,))
+
+
+def _against_first(agreement: Agreement, label: str) -> str:
+    """`loses 3.1 to 8.4 points against vllm (…)`, one at a time; "" for the first backend."""
+    first = next(iter(agreement.backends))
+    for change in agreement.accuracy:
+        if (change.a, change.b, change.under_load) == (first, label, False):
+            return f"{change.words} against {first}"
+    return ""

@@ -11,16 +11,17 @@ from harness.model.measures import measure
 from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.report.charts import Chart, charts
-from harness.report.charts.course import course
+from harness.report.charts.course import course, step_words
 from harness.report.findings.accuracy_words import compared_accuracy
 from harness.report.findings.against import answers, missing_lines, pair_words
 from harness.report.findings.conclusion import order
 from harness.report.findings.manifest_lines import machine, model
 from harness.report.findings.sentences import sentence
+from harness.report.findings.series_words import names, too_few_runs
 from harness.report.findings.several import Several, several, why_refused
 from harness.report.html import figures
 from harness.report.html.answer import in_doubt
-from harness.report.html.course import courses
+from harness.report.html.figures import figure
 from harness.report.html.page import document as whole_page
 from harness.report.html.page import framed
 from harness.report.html.source import Source
@@ -30,8 +31,16 @@ from harness.report.tables.changes import by_load, change_table, changes
 from harness.report.view import groups
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
-from harness.verdicts.history import Series, series
+from harness.verdicts.history import LEAST_NIGHTS, Change, Series, series
+from harness.verdicts.history import changes as level_changes
 from harness.verdicts.history_lines import entries, not_kept
+
+MOST_OPEN = 6  # charts; further ones are folded
+EXPLAINED = (
+    "One point per run, the geometric mean of its repeats or the capacity that its search found, labelled "
+    "with the version of the engine where that changes. A dotted line is a level; a level needs "
+    f"{LEAST_NIGHTS} runs, so that one odd run is no change."
+)
 
 
 def page(runs: Sequence[Run], document: RunComparison) -> str:
@@ -237,3 +246,58 @@ def _differences(pairs: Sequence[ComparedPair]) -> Html:
         return section("differences", "What differs", tag("p", "Nothing recorded differs."))
     head = ["pair", "condition", "baseline", "new", "effect"]
     return section("differences", "What differs", table("Conditions that differ", head, rows, class_="facts"))
+
+
+def courses(series: Sequence[Series], primary: Set[str], since: str = "") -> Html | None:
+    """`primary`: the metrics that decide. `since`: day from which levels are judged; "" judges all.
+
+    None if no figure has several runs.
+    """
+    drawn = [(entry, chart) for entry in series if (chart := course(entry)) is not None]
+    if not drawn:
+        return None
+    several = [entry for entry, _chart in drawn]
+    titles = [chart.title for _entry, chart in drawn]
+    shown = titles if len(set(titles)) == len(titles) else names(several)
+    pictures = [
+        (entry, figure(replace(chart, title=title)))
+        for (entry, chart), title in zip(drawn, shown, strict=True)
+    ]
+    found = [
+        (change, name)
+        for entry, name in zip(several, names(several), strict=True)
+        for change in level_changes(entry)
+    ]
+    moved = [change.series for change, _name in found if not _is_accepted(change, since)]
+    pictures.sort(key=lambda picture: picture[0] not in moved)
+    first = [picture for entry, picture in pictures if entry in moved or entry.metric in primary][:MOST_OPEN]
+    others = [picture for _entry, picture in pictures if picture not in first]
+    return section(
+        "courses",
+        "Over the runs",
+        tag("p", EXPLAINED, class_="muted"),
+        _changed(found, several, since),
+        _grid(first),
+        details(f"Other figures: {counted(len(others), 'chart')}", _grid(others)) if others else None,
+    )
+
+
+def _grid(pictures: Sequence[Html]) -> Html:
+    return tag("div", *pictures, class_="figures")
+
+
+def _is_accepted(change: Change, since: str) -> bool:
+    return change.before.created_utc[:10] < since
+
+
+def _changed(found: Sequence[tuple[Change, str]], series: Sequence[Series], since: str) -> Html:
+    """Every change of level, worst first and accepted ones last; without any, how many runs it would take."""
+    if found:
+        return items(
+            tag("span", f"{name}: {step_words(change)}", class_="slower" if change.ratio > 1 else "faster")
+            if not _is_accepted(change, since)
+            else f"accepted: {name}: {step_words(change)}"
+            for change, name in sorted(found, key=lambda step: (_is_accepted(step[0], since), -step[0].ratio))
+        )
+    few = too_few_runs(series)
+    return tag("p", f"No change of level was found{f': {few}' if few else ''}.")

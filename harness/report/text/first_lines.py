@@ -9,8 +9,8 @@ from harness.report.findings.backend_words import caveats
 from harness.report.findings.capacity_words import capacity_lines
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.notes import no_verdict
-from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
+from harness.report.findings.stopping import pairing_lines
 from harness.report.findings.verdict_words import confidence, knee_lines, noise_lines, runs
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging
 from harness.report.view import groups, labels, leading

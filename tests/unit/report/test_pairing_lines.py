@@ -1,7 +1,7 @@
 """How engines that were up together are told of in words."""
 
 from harness.model import Levels
-from harness.report.findings.pairing import level_words, pairing_lines
+from harness.report.findings.stopping import level_words, pairing_lines
 from harness.report.text.table import markdown, terminal
 from tests.factories.summaries import cell, summary
 

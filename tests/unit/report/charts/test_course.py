@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from harness.report.charts.course import change_words, course
-from harness.report.html.course import courses
+from harness.report.html.several import courses
 from harness.verdicts.history import changes, series, stretches
 from tests.unit.verdicts.test_history import METRIC, history, night
 

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from harness.model import Capacity
 from harness.report.findings.conclude import WARNINGS, conclude
-from harness.report.html.answer import next_steps, own_command
+from harness.report.html.answer import next_steps, own_command, wrong
 from harness.report.html.tags import with_code
-from harness.report.html.trust import wrong
 from harness.report.text.screen import next_lines, screen
 from harness.report.text.table import markdown
 from harness.report.wording import markdown_escaped

@@ -3,8 +3,7 @@
 from types import SimpleNamespace
 
 from harness.report.html.source import Source
-from harness.report.html.verdict_evidence import evidence
-from harness.report.html.verdicts import pairs
+from harness.report.html.verdicts import evidence, pairs
 from harness.verdicts import compare
 from harness.verdicts.rules import Rules
 from tests.factories.documents import changed
