@@ -58,6 +58,10 @@ class PlannedBackend(Record, frozen=True, kw_only=True):
     variables: Annotated[
         dict[str, str], doc("Variables that its definition sets; the machine's own are left out.")
     ]
+    gpus: Annotated[
+        tuple[str, ...],
+        doc("NVIDIA GPUs that the engine would get, by index or UUID; empty: none, or it finds them itself."),
+    ] = ()
 
 
 class PlannedCell(Record, frozen=True, kw_only=True):

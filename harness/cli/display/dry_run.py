@@ -15,6 +15,7 @@ from harness.engines.check.preflight import Lack, lacks, to_build
 from harness.engines.known import known
 from harness.engines.provide.install import size_words
 from harness.engines.start.command import configured, facts_ahead
+from harness.engines.start.gpus import chosen_gpus, gpus_needed
 from harness.errors import SpecError
 from harness.model import (
     BackendEntry,
@@ -76,6 +77,7 @@ class Description:
                     known=tuple(known(backend.ref.definition, launch=backend.launch)),
                     flags=tuple(set_for[backend.label][0]),
                     variables=set_for[backend.label][1],
+                    gpus=_gpus(prepared, backend),
                 )
                 for backend in prepared.backends
             },
@@ -115,7 +117,9 @@ class Description:
             weights = f", weights {track}" if track else ""
             if track and (repo := prepared.model.tracks[track].repo):
                 weights += f" of {repo} (model hub)"
-            yield f"  {backend.label}: {launch.mode}{why}{weights}"
+            gpus = _gpus(prepared, backend)
+            on = f" on GPU {', '.join(gpus)}" if gpus else ""
+            yield f"  {backend.label}: {launch.mode}{on}{why}{weights}"
             if verbose:
                 flags, variables = _set_for(backend)
                 process = backend.ref.definition.process if launch.mode == "process" else None
@@ -213,6 +217,15 @@ def _set_for(backend: BackendPlan) -> tuple[list[str], dict[str, str]]:
     definition = configured(backend.ref.definition, None, backend.engine_values, backend.launch)
     facts = facts_ahead(definition, backend.launch)
     return facts.get("command", []), {name: value or "" for name, value in facts.get("env", {}).items()}
+
+
+def _gpus(prepared: Prepared, backend: BackendPlan) -> tuple[str, ...]:
+    """Of engines that swap their GPUs, those of the first start."""
+    if backend.launch.device != "cuda":
+        return ()
+    definition = configured(backend.ref.definition, None, backend.engine_values, backend.launch)
+    block = next(block for block in prepared.plan if prepared.backends[block.backend] is backend)
+    return tuple(chosen_gpus(gpus_needed(definition), prepared.gpus_of(block)))
 
 
 def _questions(prepared: Prepared) -> tuple[int, float]:

@@ -392,3 +392,28 @@ def test_what_each_engine_would_be_started_with_is_named(capsys):
     planned = json.loads(capsys.readouterr().out)["backends"]["llamacpp@a"]
     assert planned["variables"] == {"GGML_X": "1"}
     assert planned["flags"][-1] == "--no-mmap"
+
+
+@pytest.mark.parametrize(
+    ("words", "vllm", "sglang"),
+    [
+        ((), ["0"], ["0"]),
+        (("--engine-set", "tensor_parallel=2", "--gpus", "3,1,0"), ["3", "1"], ["3", "1"]),
+        (("--pairing", "blocks", "--gpus", "3,1"), ["3"], ["1"]),  # of the first start: then they swap
+    ],
+)
+def test_the_gpus_of_each_engine_are_named(capsys, monkeypatch, tmp_path, words, vllm, sglang):
+    monkeypatch.setattr("harness.engines.start.launch_choice.DEVICE_FILES", {"cuda": tmp_path})
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    run = ["run", "--scenario", "fixed-length", "--launch", "process", "--backends", "vllm,sglang"]
+    run += ["--concurrency", "4", "--model", "qwen2.5-7b-instruct", "--dry-run", *words]
+    assert main(run) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert f"  vllm: process on GPU {', '.join(vllm)}, weights bf16 of" in shown
+    assert main([*run, "--json"]) == ExitCode.OK
+    backends = json.loads(capsys.readouterr().out)["backends"]
+    assert [backends[name]["gpus"] for name in ("vllm", "sglang")] == [vllm, sglang]
+
+
+def test_an_engine_that_gets_no_gpu_names_none(capsys):
+    assert document(capsys)["backends"]["llamacpp"]["gpus"] == []
