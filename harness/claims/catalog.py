@@ -8,13 +8,26 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
-from harness.claims.hardware import HARDWARE
 from harness.errors import SpecError
 from harness.model import VERDICT_METRICS
 from harness.spec.strict import build
 
 FILE = "claims.toml"
 KINDS = ("ratio", "value", "scaling", "order", "needs")
+# By key of a claim: what the hardware is called, and a pattern for the names of a machine's GPUs; "": it has
+# none.
+HARDWARE = {
+    "cpu": ("a CPU", ""),
+    "gpu": ("a GPU", "."),
+    "nvidia": ("an NVIDIA GPU", "^(?!.*(Apple|AMD|Instinct|Radeon))."),
+    "h100": ("an H100", r"\bH100"),
+    "h200": ("an H200", r"\bH200"),
+    "a100": ("an A100", r"\bA100(?!\d)"),
+    "rtx4090": ("an RTX 4090", r"\b4090"),
+    "consumer-gpu": ("a consumer GPU", r"GeForce|RTX [2-5]0[5-9]0"),
+    "amd": ("an AMD GPU", "AMD|Instinct|Radeon"),
+    "apple": ("Apple silicon", "Apple"),
+}
 SIGNS = {"≈": (0.9, 1.1), ">": (1.0, math.inf), ">>": (1.25, math.inf)}
 
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from harness.claims.catalog import Catalog, Claim
-from harness.claims.hardware import HARDWARE
+from harness.claims.catalog import HARDWARE, Catalog, Claim
 from harness.host.address import is_loopback
 from harness.model import (
     VERDICT_METRICS,

@@ -16,8 +16,7 @@ from harness.stats.student import t_quantile
 from harness.verdicts.change_words import share_words, words_apart
 from harness.verdicts.comparable import obstacles, refusal
 from harness.verdicts.evidence import RATES, flattered, kind_of
-from harness.verdicts.futility import Prospect
-from harness.verdicts.levels import MOST_STARTS, Costs, levels
+from harness.verdicts.prospects import MOST_STARTS, Costs, Prospect, levels
 from harness.verdicts.ratio import Ratio, ratio, share_of
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series

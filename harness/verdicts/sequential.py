@@ -13,8 +13,8 @@ from msgspec.structs import replace as changed
 
 from harness.model import LoadPoint, PairVerdict
 from harness.verdicts.evidence import flattered
-from harness.verdicts.futility import LEAST_CHANCE
 from harness.verdicts.pairs import find
+from harness.verdicts.prospects import LEAST_CHANCE
 from harness.verdicts.rules import ONE_START_BLOCKS, Rules
 from harness.verdicts.run_values import Series
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
 from harness.cli.display.output import page_width
-from harness.cli.flags import options, prices
+from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError, page_address
 from harness.model import Prices
 from harness.model.lines import wrap
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     runs_page.add_html(parser)
     options.add_runs_folder(parser)
     options.add_result_forms(parser)
-    prices.add_arguments(parser)
+    options.add_prices(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
             if arguments.tool:
                 _as_peer(folder, arguments.tool, width, as_json=arguments.json)
             else:
-                _rebuild(folder, arguments, prices.given(arguments))
+                _rebuild(folder, arguments, options.prices(arguments))
     return ExitCode.OK
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from harness.cli.display.live import wrapped
 from harness.cli.display.output import page_width
-from harness.cli.flags import argument_types, options, prices
+from harness.cli.flags import argument_types, options
 from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
 from harness.cli.flags.overrides import overrides_of
 from harness.errors import ExitCode, SpecError
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_repeats(parser.add_argument_group("repeats and verdicts"))
     _add_capacity(parser.add_argument_group("capacity search"))
     _add_measurement(parser.add_argument_group("measurement"))
-    prices.add_arguments(parser)
+    options.add_prices(parser)
     output = parser.add_argument_group("output")
     options.add_runs_folder(output, holds="runs")
     output.add_argument(
@@ -334,7 +334,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         scenario=_scenario(arguments),
         overrides=overrides_of(arguments),
         load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
-        prices=prices.given(arguments),
+        prices=options.prices(arguments),
         command=command,
     )
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from harness.cli.flags import argument_types
-from harness.errors import SpecError, StorageError, reason
+from harness.errors import SpecError, StorageError, page_address, reason
+from harness.model import Prices
 from harness.model.choices import Device, LaunchMode, SizeProfile
 from harness.untrusted import BadDocumentError, read_tables
 
@@ -294,6 +295,25 @@ def add_allow_missing(parser: argparse._ActionsContainer) -> None:
         metavar="NAME",
         help="accept a missing backend, load point (c8), both (vllm/c8) or metric (ttft_ms.p50); repeatable",
     )
+
+
+def add_prices(parser: argparse.ArgumentParser) -> None:
+    cost = parser.add_argument_group("cost (no price is assumed)")
+    cost.add_argument(
+        "--price-per-hour",
+        metavar="PRICE",
+        help="price of the engine's machine, such as 1.99 or 1.99EUR; of several machines BACKEND=PRICE,…",
+    )
+    cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="price of each GPU the engine used")
+    about = f"TOML file with prices; see {page_address('cost')}"
+    cost.add_argument("--prices", type=Path, metavar="FILE", help=about)
+
+
+def prices(arguments: argparse.Namespace) -> Prices | None:
+    """The price of an hour by these flags; None without. Raises SpecError."""
+    from harness.spec.prices import given_prices
+
+    return given_prices(arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices)
 
 
 def run_options(arguments: argparse.Namespace, **given: Any) -> "RunOptions":

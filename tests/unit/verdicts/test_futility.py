@@ -8,7 +8,7 @@ import pytest
 
 from harness.stats.runs import Shift
 from harness.stats.student import t_quantile
-from harness.verdicts.futility import Prospect
+from harness.verdicts.prospects import Prospect
 
 EDGES = Prospect(math.log1p(0.02), math.log1p(0.05), 0.01, 0.01)
 

@@ -9,7 +9,7 @@ import pytest
 from harness.verdicts import Rules, compare
 from harness.verdicts.baseline import compare_runs
 from harness.verdicts.comparison import NO_SAMPLES, rows_of
-from harness.verdicts.levels import Costs, levels
+from harness.verdicts.prospects import Costs, levels
 from harness.verdicts.ratio import estimate
 from harness.verdicts.sequential import find_by_looks, take_look
 from tests.factories.documents import changed

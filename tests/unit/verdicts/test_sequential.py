@@ -8,8 +8,8 @@ import pytest
 from harness.stats.runs import Shift
 from harness.verdicts import Rules, compare
 from harness.verdicts.comparison import rows_of
-from harness.verdicts.futility import Prospect
 from harness.verdicts.pairs import find
+from harness.verdicts.prospects import Prospect
 from harness.verdicts.sequential import find_by_looks, looks_between, take_look
 from tests.factories.documents import changed
 from tests.factories.summaries import UNSTEADY, cell, verdict

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from harness.cli.flags import options, prices
+from harness.cli.flags import options
 from harness.cli.flags.overrides import overrides_of
 from harness.cli.flags.parsers import command_parser
 from harness.cli.main import main
@@ -95,13 +95,13 @@ def test_flags_that_reach_a_server_can_be_written_again():
 
 
 def test_a_price_is_of_the_machine_or_of_each_gpu(tmp_path):
-    assert prices.given(parsed()) is None
-    machine = prices.given(parsed("--price-per-hour", "1.99eur"))
+    assert options.prices(parsed()) is None
+    machine = options.prices(parsed("--price-per-hour", "1.99eur"))
     assert machine == Prices("EUR", "--price-per-hour", machine_per_hour=1.99)
-    gpu = prices.given(parsed("--price-per-gpu-hour", "2"))
+    gpu = options.prices(parsed("--price-per-gpu-hour", "2"))
     assert gpu == Prices("USD", "--price-per-gpu-hour", gpu_per_hour={"*": 2.0})
     with pytest.raises(SpecError, match="exclude each other"):
-        prices.given(parsed("--price-per-hour", "1", "--prices", str(tmp_path / "prices.toml")))
+        options.prices(parsed("--price-per-hour", "1", "--prices", str(tmp_path / "prices.toml")))
 
 
 @pytest.mark.parametrize(
