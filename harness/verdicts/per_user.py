@@ -8,7 +8,7 @@ docs/verdicts-evidence.md has the error rates.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ from harness.stats.student import t_quantile
 from harness.verdicts.comparable import obstacles, refusal
 from harness.verdicts.evidence import ALL, RATES, doubts, state_of
 from harness.verdicts.pairs import MOST_TOGETHER
+from harness.verdicts.ratio import rounding
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
@@ -55,6 +56,21 @@ class Curve:
         found = {repeat: between(mine, level) for repeat, mine in self.points.items()}
         known = {repeat: value for repeat, value in found.items() if value is not None}
         return known if len(known) == len(found) else {}
+
+    def rounded(self, level: float) -> float:
+        """Variance of the logarithm of tokens/s at this speed, by files that print few digits; else 0."""
+        row = Series(self.label, self.cells)
+        tpots, rates = ([number_at(cell, path) or 0.0 for cell in self.cells] for path in (TPOT, RATE))
+        of_speed = rounding(row, [tpots]) * (level / 1000) ** 2
+        if not of_speed:
+            return 0.0
+        slopes = (
+            math.log(y2 / y1) / math.log(x1 / x2)
+            for mine in self.points.values()
+            for (x1, y1), (x2, y2) in pairwise(mine)
+            if x1 >= level >= x2 and x1 > x2
+        )
+        return of_speed * max(slopes, default=1.0) ** 2 + rounding(row, [rates]) / min(rates) ** 2
 
     def reach(self, level: float) -> Reach:
         if self.at(level):
@@ -172,19 +188,18 @@ def _mean(points: Sequence[Point]) -> Point:
     return speed, rate
 
 
-def _figure(curve: Curve, level: float, least: int) -> SpeedFigure:
+def _figure(curve: Curve, level: float, min_runs: int) -> SpeedFigure:
     found = list(curve.at(level).values())
     if not found:
         return SpeedFigure(label=curve.label, reach=curve.reach(level))
     middle = math.exp(float(np.mean([math.log(value.middle) for value in found])))
     interval = None
-    if len(found) >= least:
-        ways = [Shift.of_mean(np.log([value[way] for value in found])) for way in _WAYS]
+    if len(found) >= min_runs:
+        logs, rounded = np.log(found), curve.rounded(level)
+        middle_first = (1, 0, 2)  # the estimate is of the first way
+        ways = [Shift.of_mean(logs[:, way]).of_rounded(rounded) for way in middle_first]
         interval = exponential(Either(tuple(ways)).interval())
     return SpeedFigure(label=curve.label, reach="within", tokens_per_s=middle, interval=interval)
-
-
-_WAYS = (1, 0, 2)  # the middle first: the estimate is of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +230,7 @@ class _Level:
     def __init__(
         self, kind: Kind, speed: float, found: Sequence[Curve], pairs: Sequence["_Pair"], rules: Rules
     ) -> None:
-        self.kind, self.speed, self.curves, self.least = kind, speed, found, rules.min_runs
+        self.kind, self.speed, self.curves, self.min_runs = kind, speed, found, rules.min_runs
         self.tests = [
             _Test(pair, speed, rules) for pair in pairs if all(curve.at(speed) for curve in pair.sides)
         ]
@@ -225,7 +240,7 @@ class _Level:
             kind=self.kind,
             tokens_per_s_per_user=self.speed,
             per=per,
-            figures=tuple(_figure(curve, self.speed, self.least) for curve in self.curves),
+            figures=tuple(_figure(curve, self.speed, self.min_runs) for curve in self.curves),
             pairs=tuple(test.verdict() for test in self.tests),
         )
 
@@ -244,7 +259,10 @@ class _Test:
             logs = np.log([[*a[repeat], *b[repeat]] for repeat in self.repeats])
             # Paired by repeat: both then ran within the same hour of the same machine.
             ways = ((1, 4), (0, 5), (2, 3))  # the middles, and each low end against the other high end
-            self.shift = Either(tuple(Shift.paired(logs[:, i], logs[:, j]) for i, j in ways))
+            least = math.fsum(curve.rounded(speed) for curve in pair.sides)
+            self.shift = Either(
+                tuple(Shift.paired(logs[:, i], logs[:, j]).of_rounded(least) for i, j in ways)
+            )
 
     @property
     def floor(self) -> float:

@@ -257,6 +257,19 @@ def test_nine_backends_have_three_pairs_in_a_line_and_all_in_the_summary():
     assert first.endswith("33 more pairs in summary.json")
 
 
+def test_equal_figures_of_a_file_with_few_digits_show_none_of_their_spread():
+    """TPOTs of whole ms are the same in all repeats: by them 1.08 times is `same` at 70 tokens/s per user."""
+    loads, quiet = (1, 2, 4, 8, 12, 16, 20, 24, 32, 64), (1.0, 1.0, 1.0)
+    sweeps = [*sweep("vllm", 0.5, loads=loads, noise=quiet), *sweep("sglang", 0.54, loads=loads, noise=quiet)]
+    whole = [changed(run, tpot_ms={"p50": float(round(run.tpot_ms.p50))}) for run in sweeps]
+    printed = [changed(run, imported={"level": "summary"}) for run in whole]
+    verdicts = [
+        [pair.verdict for level in speed_levels(cells, RULES) for pair in level.pairs]
+        for cells in (whole, printed)
+    ]
+    assert verdicts == [["more", "more", "same"], ["undecided"] * 3]
+
+
 def test_blocks_have_no_levels():
     cells = [*sweep("vllm", 0.25), *sweep("sglang", 0.375)]
     rules = Rules(RULES.primary, RULES.metrics, pairing="blocks", blocks=8)
