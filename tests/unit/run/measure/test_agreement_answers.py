@@ -105,6 +105,7 @@ def test_a_slow_engine_is_asked_until_its_verdicts_at_the_looks_of_all_questions
     asking = Asking(limit_s=60, others=[sound], backends=2)
     slow = ask_all(None, a_second_each, QUESTIONS, print, threading.Event(), asking)
     assert len(slow.unloaded.answers) == len(slow.saturated.answers) == 60
+    assert (slow.unloaded.concurrency, slow.saturated.concurrency) == (1, 60)
     *_, itself = compare(QUESTIONS, {"sound": sound, "slow": slow}).accuracy
     assert (itself.a, itself.lost, itself.compared, itself.verdict) == ("slow", 14, 60, "loses")
     most = structs.replace(slow.saturated, answers=dict([*slow.saturated.answers.items()][:40]))
