@@ -41,7 +41,7 @@ WINGS = {
 # A basename twice in a room where one module is the counterpart of the other, and is read next to it.
 COUNTERPARTS = {
     "engines": {"random_weights"},  # the shim that draws them, and what starts it
-    "report": {"cells", "several"},  # html: the section of a page
+    "report": {"several"},  # html: the section of a page
     "workload": {"recorded"},
 }
 

@@ -2,12 +2,12 @@
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NoReturn, cast
 
 from harness.cli.flags import argument_types
-from harness.cli.flags.help_text import HelpText
 from harness.errors import ExitCode, SpecError
 
 # Command -> module with add_arguments(parser), main(arguments) -> exit code and, for the end of its help,
@@ -133,7 +133,7 @@ def parser_with(command: str | None, *, alone: bool = False) -> argparse.Argumen
         prog="bench",
         description="Compare LLM serving engines: the same requests to each, one engine at a time.",
         epilog=EPILOG,
-        formatter_class=HelpText,
+        formatter_class=_HelpText,
     )
     parser.add_argument(
         "--version", action=_Version, nargs=0, help="version, commit and kind of installation"
@@ -146,7 +146,7 @@ def parser_with(command: str | None, *, alone: bool = False) -> argparse.Argumen
             name,
             help=text,
             description=text[0].upper() + text[1:] + ".",
-            formatter_class=HelpText,
+            formatter_class=_HelpText,
         )
         if name == command:
             called = import_module(module)
@@ -158,3 +158,32 @@ def parser_with(command: str | None, *, alone: bool = False) -> argparse.Argumen
 def of_command(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
     commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return cast(argparse.ArgumentParser, commands.choices[command])
+
+
+class _HelpText(argparse.RawDescriptionHelpFormatter):
+    """Fills paragraphs; one that holds an indented line, such as examples, keeps its lines."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """The help of an option: names such as `mlx-lm` stay whole."""
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(_paragraph(part, width, indent) for part in text.split("\n\n"))
+
+
+def _paragraph(text: str, width: int, indent: str) -> str:
+    lines = text.splitlines()
+    if not any(line.startswith(" ") for line in lines):
+        lines = [" ".join(lines)]
+    return "\n".join(_wrapped(indent + line, width) for line in lines)
+
+
+def _wrapped(line: str, width: int) -> str:
+    begin = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=f"{begin}  " if begin else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,21 +1,25 @@
 """A cell as a benchmark report of llm-d (0.2), a row of InferenceX, a summary of MLPerf's endpoints."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from harness.model import CellResult, Summary
+from harness import __version__
+from harness.model import STATISTICS, CellResult, Fact, Summary
 from harness.model.exchanged import (
+    FACTS,
     INFERENCEX_LATENCIES,
     KEY,
     MLPERF_LATENCIES,
     REPORT_LATENCIES,
+    REPORT_MORE,
     REPORT_RATES,
+    Exchanged,
     as_median,
 )
+from harness.model.json_path import number_at
 from harness.model.record import as_json
-from harness.report.exchange.cells import exchanged, issued, knows, latency, rates
 
 Document = dict[str, Any]
 _NOT_KNOWN = "unknown"
@@ -29,22 +33,18 @@ def documents(
         yield cell.cell, FORMATS[kind](summary, cell, measured_with)
 
 
-def _ours(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Any:
-    return as_json(exchanged(summary, cell, placed, measured_with))
-
-
 def _known(**parts: Any) -> Document:
     return {key: part for key, part in parts.items() if part is not None}
 
 
 def _paths(cell: CellResult, *metrics: str) -> set[str]:
-    return {f"{metric}.{name}" for metric in metrics for name in latency(cell, metric)}
+    return {f"{metric}.{name}" for metric in metrics for name in _latency(cell, metric)}
 
 
 def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """Format 0.2, which has no place for a figure without `mean`."""
-    latencies = {metric: found for metric in REPORT_LATENCIES if "mean" in (found := latency(cell, metric))}
-    figures = rates(cell)
+    latencies = {metric: found for metric in REPORT_LATENCIES if "mean" in (found := _latency(cell, metric))}
+    figures = _rates(cell)
     placed = _paths(cell, *latencies) | set(figures)
     units = {"ttft_ms": "ms", "e2e_ms": "ms"}
     began = datetime.fromtimestamp(cell.started_unix_ns / 1e9, UTC)
@@ -55,9 +55,9 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         input_length = figures["input_tokens_per_s"] / figures["requests_per_s"]
         lengths = {"units": "count", "mean": input_length}
         load = _load(cell, ours, input_length)
-    if knows(cell, "answers"):
-        failures = cell.requests.failed if knows(cell, "outcomes") else None
-        requests = {"total": issued(cell), "failures": failures, **_known(input_length=lengths)}
+    if _knows(cell, "answers"):
+        failures = cell.requests.failed if _knows(cell, "outcomes") else None
+        requests = {"total": _issued(cell), "failures": failures, **_known(input_length=lengths)}
     return {
         "version": "0.2.1",
         "run": {
@@ -130,7 +130,7 @@ def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -
     """Latencies in seconds. Rates are per GPU; null if the engine was seen on none."""
     used = [device for device in cell.gpu.devices if device.index in cell.gpu.engine_gpus] if cell.gpu else []
     gpus = len(used)
-    known, placed = rates(cell), _paths(cell, *INFERENCEX_LATENCIES)
+    known, placed = _rates(cell), _paths(cell, *INFERENCEX_LATENCIES)
     output, total = known.get("output_tokens_per_s"), None
     if output is not None and "input_tokens_per_s" in known:
         total = output + known["input_tokens_per_s"]
@@ -145,9 +145,9 @@ def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -
         "output_tput_per_gpu": output / gpus if output is not None and gpus else None,
     }  # fmt: skip
     for metric, word in INFERENCEX_LATENCIES.items():
-        for name, value in latency(cell, metric).items():
+        for name, value in _latency(cell, metric).items():
             row[f"{as_median(name)}_{word}"] = value / 1e3
-    for name, value in latency(cell, "tpot_ms").items():
+    for name, value in _latency(cell, "tpot_ms").items():
         if value:
             row[f"{as_median(name)}_intvty"] = 1e3 / value
     return row | {KEY: _ours(summary, cell, placed, measured_with)}
@@ -155,10 +155,10 @@ def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -
 
 def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """result_summary.json; times in ns."""
-    known = rates(cell)
+    known = _rates(cell)
     series = {}
     for metric, word in MLPERF_LATENCIES.items():
-        found_ns = {name: value * 1e6 for name, value in latency(cell, metric).items()}
+        found_ns = {name: value * 1e6 for name, value in _latency(cell, metric).items()}
         percentiles = {name[1:]: value for name, value in found_ns.items() if name != "mean"}
         figures = _known(avg=found_ns.get("mean"), median=found_ns.get("p50"), percentiles=percentiles)
         series[word] = figures if found_ns else {}
@@ -170,7 +170,7 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         "version": _NOT_KNOWN,  # of MLPerf's own client, which did not measure this
         "git_sha": None,
         "test_started_at": 0,
-        "n_samples_issued": issued(cell),  # 0 if not known: the format has no null
+        "n_samples_issued": _issued(cell),  # 0 if not known: the format has no null
         "n_samples_completed": cell.requests.ok,
         "n_samples_failed": cell.requests.failed,
         "duration_ns": round((span_s or 0) * 1e9),  # the format has no null
@@ -184,6 +184,62 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         "tps": known.get("output_tokens_per_s"),
         "run_config": {KEY: _ours(summary, cell, placed, measured_with)},
     }
+
+
+def _latency(cell: CellResult, metric: str) -> dict[str, float]:
+    """Known values by statistic."""
+    known = _figures(cell, (f"{metric}.{name}" for name in STATISTICS))
+    return {path.rpartition(".")[2]: value for path, value in known.items()}
+
+
+def _rates(cell: CellResult) -> dict[str, float]:
+    return _figures(cell, REPORT_RATES)
+
+
+def _figures(cell: CellResult, names: Iterable[str]) -> dict[str, float]:
+    found = {name: number_at(cell, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _issued(cell: CellResult) -> int:
+    """Measured requests that were answered or failed, also before they were sent. Users who hung up and
+    cancelled requests are neither: a reader takes what did not fail for answered."""
+    return cell.requests.ok + cell.requests.failed
+
+
+def _knows(cell: CellResult, fact: Fact) -> bool:
+    """Whether a fact of the cell is known: the file of another tool may not say it."""
+    return cell.imported is None or fact in cell.imported.facts
+
+
+def _ours(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Any:
+    """`placed`: paths for which the format itself has a place. `measured_with`: the version of bench."""
+    latencies = (f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS)
+    known = _figures(cell, (*REPORT_RATES, *REPORT_MORE, *latencies))
+    ours = Exchanged(
+        version=__version__,
+        run=summary.run,
+        cell=cell.cell,
+        label=cell.label,
+        repeat=cell.repeat,
+        started_unix_ns=cell.started_unix_ns,
+        model=summary.model.name if summary.model else None,
+        load=cell.load,
+        validity=cell.validity,
+        requests=cell.requests,
+        facts=tuple(fact for fact in FACTS if _knows(cell, fact)),
+        simulated=cell.simulated,
+        tool=cell.imported.tool if cell.imported else KEY,
+        tool_version=cell.imported.version if cell.imported else measured_with,
+        definitions=cell.imported.definitions if cell.imported else {},
+        figures={path: value for path, value in known.items() if path not in placed},
+        estimates=tuple(
+            estimate
+            for estimate in summary.estimates
+            if estimate.label == cell.label and estimate.load == cell.point
+        ),
+    )
+    return as_json(ours)
 
 
 FORMATS: Mapping[str, Callable[[Summary, CellResult, str | None], Document]] = {

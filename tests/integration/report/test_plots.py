@@ -16,8 +16,8 @@ from harness.report import plots
 from harness.report.charts import charts
 from harness.report.charts.point_labels import Box
 from harness.report.plots import timeline
-from harness.report.plots.lanes import lanes_of
 from harness.report.plots.style import Look, canvas
+from harness.report.plots.timeline import lanes_of
 from harness.report.samples import take
 from tests.factories.documents import changed
 from tests.factories.recorded import records

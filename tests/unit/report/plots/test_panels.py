@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from harness.records.series import Samples, Telemetry
-from harness.report.plots.lanes import DECODING, WAITING, draw_in_flight
 from harness.report.plots.panels import POINTS, panels
+from harness.report.plots.timeline import DECODING, WAITING, draw_in_flight
 from tests.factories.recorded import records
 from tests.factories.summaries import cell
 
