@@ -29,8 +29,7 @@ def _forced(cell: CellResult) -> str | None:
 
 
 def _think_time(cell: CellResult) -> str | None:
-    seconds = known(cell.load.think_time_s)
-    return None if seconds is None else f"{seconds:g} s"
+    return None if (seconds := known(cell.load.think_time_s)) is None else f"{seconds:g} s"
 
 
 def _abandonment(cell: CellResult) -> str | None:
@@ -368,8 +367,7 @@ _BUILD = (
 )  # fmt: skip
 
 _HOST = (
-    Key("gpus", "GPUs", "refuses", "refuses", "Other hardware.", "host", manifest=("host.gpus",),
-        null="none"),
+    Key("gpus", "GPUs", "refuses", "refuses", "Other chips.", "host", manifest=("host.gpus",), null="none"),
     Key("cpu", "CPU", "refuses", "refuses", "Other hardware.", "host", manifest=("host.cpu",)),
     Key("cpu-features", "vector instructions", "refuses", "refuses",
         "Other kernels: bf16 in hardware or in software.", "host", manifest=("host.cpu_features",)),
@@ -388,6 +386,8 @@ _HOST = (
     Key("kernel", "kernel", "shown", "shown", "Scheduler, network stack.", "host", manifest=("host.kernel",)),
     Key("gpu-driver", "GPU driver", "shown", "shown", "It compiles and schedules kernels.", "host",
         manifest=("host.gpu_driver",)),
+    Key("gpu-power-limit", "power limit of the GPUs", "shown", "shown", "It sets the clock.", "host",
+        cell=lambda cell: cell.gpu and cell.gpu.power_limits),
     Key("governor", "CPU governor", "shown", "shown", "It sets the clock.", "host",
         manifest=("host.cpu_governor",)),
     Key("client-workers", "client workers", "shown", "shown",

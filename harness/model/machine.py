@@ -101,6 +101,13 @@ class Gpu(Record, frozen=True, kw_only=True):
     ]
     devices: Annotated[tuple[GpuDevice, ...], doc("Figures of each GPU that the engine may use.")]
 
+    @property
+    def power_limits(self) -> str | None:
+        """Of the engine's GPUs, in watts; None where there is none or one is not known."""
+        limits = [device.power_limit_w for device in self.devices if device.index in self.engine_gpus]
+        known = [f"{limit:g} W" for limit in limits if limit is not None]
+        return ", ".join(dict.fromkeys(known)) if known and len(known) == len(limits) else None
+
 
 class BusiestProcess(Record, frozen=True, kw_only=True):
     """The engine's process that used most CPU."""

@@ -546,3 +546,28 @@ def test_engines_that_swap_their_gpus_between_starts_are_compared(pairing, refus
     both = [cell for label in "ab" for cell in measured(label)]
     found = {entry.code: entry.matters for entry in unequal(with_manifest(both, typed(made)))}
     assert found.get("gpus-visible", False) is refused
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ((700.0, 300.0), "power limit of the GPUs: 700 W (a), 300 W (b)"),
+        ((700.0, 700.0), None),
+        ((700.0, None), None),  # not known
+    ],
+)
+def test_a_lower_power_limit_is_told_next_to_the_verdict(limits, words):
+    """`nvidia-smi -pl 300` makes a GPU slower, and no number of NVML's says so of an engine."""
+
+    def gpu(limit):
+        devices = [{"index": 0, "power_limit_w": 100.0}, {"index": 1, "power_limit_w": limit}]
+        return {"engine_gpus": [1], "devices": devices}
+
+    both = [
+        documents.changed(cell, gpu=gpu(limit))
+        for label, limit in zip("ab", limits, strict=True)
+        for cell in measured(label)
+    ]
+    found = {entry.code: entry for entry in unequal(both)}
+    entry = found.get("gpu-power-limit")
+    assert (entry and entry.text, bool(entry and entry.matters)) == (words, False)
