@@ -68,11 +68,8 @@ def missing(
 
 def invalid_words(series: Series) -> str:
     """`INVALID failed-requests 3 of 5`."""
-    reasons = (reason for cell in series.invalid for reason in cell.validity.reasons)
-    codes = dict.fromkeys(reason.code for reason in reasons if reason.verdict == "INVALID")
-    return " ".join(
-        filter(None, ("INVALID", ", ".join(codes), f"{len(series.invalid)} of {series.measured}"))
-    )
+    words = ("INVALID", series.invalid_codes, f"{len(series.invalid)} of {series.measured}")
+    return " ".join(filter(None, words))
 
 
 def _nulls(

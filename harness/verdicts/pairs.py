@@ -356,7 +356,8 @@ class _Test:
         counts = f"{self.test.counts(self.rules.named(self.sides))}, {self.rules.min_runs} are needed"
         if self._failures:
             return _Verdict("not comparable", f"{self._failures}; {counts}")
-        invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
+        bad = [side for side in self.sides if side.invalid]
+        invalid = [f"{len(side.invalid)} of {side.label} INVALID ({side.invalid_codes})" for side in bad]
         nulls = [cell.null_reasons for side in self.sides for cell in side.cells]
         reasons = [null[self.metric] for null in nulls if self.metric in null][:1]
         why = "; ".join([counts, *self._out_words, *invalid, *reasons])

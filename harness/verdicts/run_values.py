@@ -57,6 +57,12 @@ class Series:
         blames = (blame(cell.validity) for cell in self.invalid)
         return tuple(why[1] for why in blames if why is not None and why[0] == "engine")
 
+    @property
+    def invalid_codes(self) -> str:
+        """`failed-requests, engine-died`: why runs are INVALID."""
+        reasons = (reason for cell in self.invalid for reason in cell.validity.reasons)
+        return ", ".join(dict.fromkeys(reason.code for reason in reasons if reason.verdict == "INVALID"))
+
     def failures(self, metric: str) -> int:
         """Number of runs that failed, and of runs whose failed requests make this figure infinite."""
         if metric not in self._failures:

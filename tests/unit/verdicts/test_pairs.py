@@ -178,7 +178,7 @@ def test_invalid_cells_never_enter():
     a[1:3] = [changed(made, validity=bad) for made in a[1:3]]
     one = judged(a, b)
     assert one.verdict == "not enough runs"
-    assert "3 of a INVALID" in one.why
+    assert "3 of a INVALID (client-busy)" in one.why
     labels = {(made.label, made.runs) for made in compare([*a, *b], ONE).estimates}
     assert labels == {("a", 2), ("b", 5)}
 
