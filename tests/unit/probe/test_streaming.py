@@ -101,9 +101,19 @@ def test_an_answer_that_owes_no_end_is_as_declared():
     assert topic(owed, "finish reason").matters
 
 
-def test_comments_are_found():
-    found = seen(*AS_DECLARED, before=b": still here\n\n")
-    assert topic(shown(found), "comments").seen == "yes"
+@pytest.mark.parametrize(
+    ("declared", "before", "holds"),
+    [
+        (True, b": still here\n\n", True),
+        (False, b": still here\n\n", False),
+        (True, b"", None),  # few silences are long enough for one
+        (False, b"", True),
+    ],
+)
+def test_comments_are_held_to_where_one_came(declared, before, holds):
+    answer = seen(*AS_DECLARED, before=before)
+    found = streaming.stream(asker(answer, of(habits=HABITS | {"comments": declared})))[1]
+    assert topic(found, "comments").holds is holds
 
 
 def test_a_refused_request_is_the_only_finding():
