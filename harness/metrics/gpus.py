@@ -94,8 +94,11 @@ def _read(sources: Mapping[str, SampledSource]) -> tuple[SampledSource | None, s
     for source in asked.values():
         if not source.unavailable and {"devices", "chosen"} <= source.about.keys():
             return source, ""
+    # A GPU that cannot be read is the reason; that there is none of another vendor is none.
+    faulty = [source for source in asked.values() if source.about.get("broken")]
     reasons = [
-        source.unavailable or "the source does not say which GPUs there are" for source in asked.values()
+        source.unavailable or "the source does not say which GPUs there are"
+        for source in faulty or asked.values()
     ]
     return None, "; ".join(reasons) or "not sampled: the engine runs on another machine, or sampling is off"
 

@@ -17,7 +17,7 @@ from harness.engines.start.containers.compose_tool import find_compose
 from harness.engines.start.containers.daemon import Daemon
 from harness.engines.start.containers.images import check_offered
 from harness.engines.start.gpus import await_free, chosen_gpus, gpu_uses, in_use
-from harness.engines.start.launch_choice import DEVICE_FILES
+from harness.engines.start.launch_choice import has_device
 from harness.engines.start.ports import check_port
 from harness.errors import SetupError
 from harness.host import nvml, paths
@@ -61,7 +61,7 @@ class Machine:
         check_offered(self._daemon, definition, device)
 
     def has_device(self, device: str) -> bool:
-        return DEVICE_FILES[device].exists()
+        return has_device(device)
 
     def chosen_gpus(self, count: int) -> list[str]:
         return chosen_gpus(count, self._gpus)

@@ -9,13 +9,21 @@ from typing import Literal
 
 from harness.engines.start.gpus import chosen_gpus
 from harness.errors import SpecError
+from harness.host.nvml import gpu_count
 from harness.model.choices import Device, LaunchMode
 from harness.spec.backend import Backend, BackendRef, Compose, Engine, Image, Process
 from harness.spec.models import Model, choose_track
 from harness.spec.template import placeholders
 
 DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
+_WINDOWS_GPU = Path("/dev/dxg")  # through which Linux in WSL 2 has the GPUs of Windows, of any vendor
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
+
+
+def has_device(device: str) -> bool:
+    if device == "cuda" and _WINDOWS_GPU.exists():
+        return bool(gpu_count())
+    return DEVICE_FILES[device].exists()
 
 
 def has_docker() -> bool:
@@ -116,7 +124,7 @@ def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Mode
 
 def _devices_here(gpus: Sequence[str]) -> set[str]:
     """The devices of this machine, without NVIDIA GPUs where all are hidden."""
-    found = {device for device, file in DEVICE_FILES.items() if file.exists()}
+    found = set(filter(has_device, DEVICE_FILES))
     return {"cpu"} | (found if chosen_gpus(1, gpus) else found - {"cuda"})
 
 

@@ -159,6 +159,8 @@ def test_no_gpu_and_why() -> None:
     assert describe(Telemetry(), broken, WINDOW) == (None, "no driver")
     amd = {"amd": documents.made(SampledSource, {"unavailable": "no amdsmi", "about": {}})}
     assert describe(Telemetry(), broken | amd, WINDOW) == (None, "no driver; no amdsmi")
+    faulty = gpus(unavailable="version mismatch", about={"broken": True})
+    assert describe(Telemetry(), faulty | amd, WINDOW) == (None, "version mismatch")
     silent = gpus(about={"chosen": "all"})
     assert describe(Telemetry(), silent, WINDOW) == (None, "the source does not say which GPUs there are")
     found, _ = describe(Telemetry(), broken | {"amd": gpus()["nvidia"]}, WINDOW)

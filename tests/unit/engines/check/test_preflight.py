@@ -10,7 +10,6 @@ from types import MappingProxyType
 import pytest
 
 from harness.cli.main import main
-from harness.engines.check import available as asked
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, lacks, require
 from harness.engines.provide import interpreters
@@ -91,7 +90,6 @@ def no_devices(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "harness.engines.start.launch_choice.DEVICE_FILES", {d: tmp_path / d for d in ("cuda", "rocm")}
     )
-    monkeypatch.setattr(asked, "DEVICE_FILES", {d: tmp_path / d for d in ("cuda", "rocm")})
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 

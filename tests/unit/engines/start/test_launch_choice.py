@@ -21,6 +21,21 @@ def devices(monkeypatch, tmp_path):
     return lambda device: files[device].touch()
 
 
+@pytest.mark.parametrize(("gpus", "found"), [(1, True), (0, False), (None, False)])
+def test_in_wsl_the_driver_says_whether_a_gpu_of_windows_is_nvidia_s(
+    devices, monkeypatch, tmp_path, gpus, found
+):
+    """There is no /dev/nvidiactl, and /dev/dxg stands for a GPU of any vendor."""
+    monkeypatch.setattr(launch_choice, "_WINDOWS_GPU", tmp_path)
+    monkeypatch.setattr(launch_choice, "gpu_count", lambda: gpus)
+    assert launch_choice.has_device("cuda") is found
+    assert not launch_choice.has_device("rocm")
+    monkeypatch.setattr(launch_choice, "_WINDOWS_GPU", tmp_path / "none")
+    assert not launch_choice.has_device("cuda")
+    devices("cuda")
+    assert launch_choice.has_device("cuda")
+
+
 @pytest.mark.parametrize(
     ("entry", "mode", "chosen"),
     [
