@@ -28,6 +28,7 @@ LONGEST_MARK = 30  # characters of a label next to a point
 LATENCIES = charted(lambda charts: charts.rate)
 RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
+_FEWEST = 3  # backends at one load: two points show no trade-off
 PER_USER = "tokens/s per user (1000 / TPOT p50)"
 _STEP = 10  # percent, to which the ends of the axis are rounded
 
@@ -49,7 +50,7 @@ class _Axes:
 def trade_offs(groups: Sequence[Group], order: Sequence[str]) -> Iterator[Chart]:
     for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
         points = list(same_kind)
-        if len(points) > 1 or len(order) > 1:
+        if len(points) > 1 or len(order) >= _FEWEST:
             steady = [Group(group.point, tuple(filter(_steady, group.rows))) for group in points]
             rates = series(steady, RATE)
             yield from _per_user(kind, steady, rates, order)

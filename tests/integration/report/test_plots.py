@@ -239,11 +239,11 @@ def test_one_load_point_puts_the_backends_side_by_side(tmp_path):
 
 
 def test_the_same_folder_gives_the_same_bytes(tmp_path):
-    folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
-    drawn(folder, wanted=("ttft-cdf", "pareto-ttft"))
+    folder = make_run(tmp_path, Shape(requests=8, concurrency=(2, 4)))
+    drawn(folder, wanted=("ttft-cdf-c2", "pareto-ttft"))
     first = path_bytes(folder)
     assert len(first) == 4
-    drawn(folder, wanted=("ttft-cdf", "pareto-ttft"))
+    drawn(folder, wanted=("ttft-cdf-c2", "pareto-ttft"))
     assert first == path_bytes(folder)
 
 

@@ -165,12 +165,20 @@ def test_speed_of_all_against_speed_of_each_user_has_intervals_on_both_axes():
 
 def test_it_is_per_gpu_where_every_engines_gpus_are_known():
     gpus = {"engine_gpus": [0, 1], "devices": []}
-    chart = made(cell("a", gpu=gpus), cell("b", gpu={**gpus, "engine_gpus": [0]}))
-    a, b = (line.points[0].y for line in main(chart["pareto-per-user-concurrency"]).values())
+    one = {**gpus, "engine_gpus": [0]}
+    chart = made(cell("a", gpu=gpus), cell("b", gpu=one), cell("c", gpu=one))
+    a, b, _ = (line.points[0].y for line in main(chart["pareto-per-user-concurrency"]).values())
     assert chart["pareto-per-user-concurrency"].y.title == "tokens/s per GPU"
     assert (a, b) == (pytest.approx(59.2), pytest.approx(118.4))
-    mixed = made(cell("a", gpu=gpus), cell("b"))["pareto-per-user-concurrency"]
+    mixed = made(cell("a", gpu=gpus), cell("b"), cell("c"))["pareto-per-user-concurrency"]
     assert mixed.y.title == "tokens/s per machine"
+
+
+def test_two_backends_at_one_load_have_no_trade_off():
+    """Two points on two axes say less than the table."""
+    assert not [name for name in made(cell("a"), cell("b")) if name.startswith("pareto")]
+    assert "pareto-ttft-p50-concurrency" in made(*map(cell, "abc"))
+    assert "pareto-ttft-p50-concurrency" in made(cell("a", load=ONE), cell("a", load=FOUR))
 
 
 def test_more_is_better_on_both_axes_of_thefront():
@@ -339,8 +347,8 @@ def test_values_of_a_share_below_the_whole_are_no_hundred():
 
 
 def test_no_chart_of_many_backends_is_drawn_for_papers(monkeypatch):
-    monkeypatch.setattr("harness.report.charts.MOST_ON_PAPER", 2)
-    few, many = (made(*(cell(f"b{number}", ONE) for number in range(count))) for count in (2, 3))
+    monkeypatch.setattr("harness.report.charts.MOST_ON_PAPER", 3)
+    few, many = (made(*(cell(f"b{number}", ONE) for number in range(count))) for count in (3, 4))
     assert few["ttft-load-concurrency"].paper
     assert many.keys() == few.keys()
     assert not any(chart.paper for chart in many.values())
