@@ -82,6 +82,13 @@ def test_what_weighs_most_is_told_first():
     assert known(library, 41.6)[0] == "a library behind bench's shim, +42 µs/token"
 
 
+@pytest.mark.parametrize(("mode", "told"), [("process", True), ("compose", False), ("attach", False)])
+def test_what_the_cpu_build_of_an_engine_lacks_is_told_of_that_build_alone(mode, told):
+    sglang = load_backend("sglang")
+    lines = known(sglang, launch=LaunchChoice(mode, "", "cpu"))
+    assert (lines[0] == sglang.process.caveat) is (sglang.process.caveat in lines) is told
+
+
 @pytest.fixture
 def bench(capsys):
     """What the command prints."""
