@@ -41,6 +41,11 @@ _CAUSES = (
         r"killed by SIGKILL",
         f"SIGKILL is mostly the kernel's, for lack of memory (`dmesg`): {_LESS_MEMORY}",
     ),
+    # As multiprocessing, torchrun and SGLang log it.
+    Failure(
+        r"exit ?code\W+-9\b|Signal 9 \(SIGKILL\)|failed with exitcode=9\b",
+        f"SIGKILL ended one of its processes, mostly for lack of memory (`dmesg`): {_LESS_MEMORY}",
+    ),
     Failure(
         r"[Aa]ddress already in use|couldn't bind|port is already allocated",
         "its port is taken: stop the other server, or set no port",

@@ -83,13 +83,29 @@ def test_what_a_library_on_the_gpu_says_is_the_cause(tmp_path):
     assert error.hint.startswith("its build has no kernels for this GPU")
 
 
-def test_sigkill_alone_is_mostly_a_lack_of_memory(tmp_path):
+OWN = "SIGKILL is mostly the kernel's, for lack of memory (`dmesg`): use a smaller model"
+WORKERS = "SIGKILL ended one of its processes, mostly for lack of memory (`dmesg`): use a smaller model"
+
+
+@pytest.mark.parametrize(
+    ("end", "log", "hint"),
+    [
+        ("killed by SIGKILL", "ready", OWN),
+        ("hung", "Worker exited unexpectedly, exit code: -9", WORKERS),
+        ("hung", "  exitcode  : -9 (pid: 79468)", WORKERS),
+        ("hung", "Child process unexpectedly failed with exitcode=9. pid=2969", WORKERS),
+        ("hung", "Child process unexpectedly failed with exitcode=256. pid=2969", "read the log"),
+        ("hung", "exit code: -90", "read the log"),
+    ],
+)
+def test_sigkill_is_mostly_a_lack_of_memory(tmp_path, end, log, hint):
     """A person may have sent it."""
-    assert failure("ended: killed by SIGKILL", "vllm", written(tmp_path, "ready\n")).hint.startswith(
-        "SIGKILL is mostly the kernel's, for lack of memory (`dmesg`): use a smaller model"
-    )
-    known = failure("killed for lack of memory (exit code 137)", "vllm", written(tmp_path, "ready\n"))
-    assert known.hint.startswith("it ran out of memory: use a smaller model")
+    assert failure(end, "tool", written(tmp_path, f"{log}\n")).hint.startswith(hint)
+
+
+def test_a_container_says_itself_that_memory_was_short(tmp_path):
+    ended = failure("killed for lack of memory (exit code 137)", "vllm", written(tmp_path, "ready\n"))
+    assert ended.hint.startswith("it ran out of memory: use a smaller model")
 
 
 def test_one_exception_is_not_shown_twice(tmp_path):
