@@ -162,6 +162,8 @@ def _machine(found: DoctorResult) -> Iterator[str]:
     others = [result.other_cores for result in found.loads if result.other_cores is not None]
     ports = limits.ephemeral_ports
     yield f"cores    {host.cpus_usable} usable, {pinned}; governor {host.cpu_governor or 'n/a'}"
+    if host.gpus:
+        yield f"GPUs     {host.hardware}; driver {host.gpu_driver or 'n/a'}"
     yield (
         f"others   load average {_number(host.load_average_1min, '.1f')} before; "
         f"other work kept {_number(min(others, default=None), '.1f')} to "

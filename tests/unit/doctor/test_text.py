@@ -49,6 +49,12 @@ def test_table_machine_verdict_and_hints():
     assert shown.endswith("hint: a hint")
 
 
+def test_the_gpus_that_telemetry_will_read_are_named_where_there_are_any():
+    host = {**MACHINE["host"], "gpus": ("H100", "H100", "L4"), "gpu_driver": "580.1"}
+    assert "GPUs     2× H100, 1× L4; driver 580.1" in text([streams(8)], {**MACHINE, "host": host}).splitlines()
+    assert "GPUs" not in text([streams(8)])
+
+
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_line_is_wider_than_the_terminal(columns):
     measured = [streams(8), streams(1024), rate(200, arrivals=Dispersions(1.02, 1.03))]
