@@ -51,7 +51,8 @@ def test_table_machine_verdict_and_hints():
 
 def test_the_gpus_that_telemetry_will_read_are_named_where_there_are_any():
     host = {**MACHINE["host"], "gpus": ("H100", "H100", "L4"), "gpu_driver": "580.1"}
-    assert "GPUs     2× H100, 1× L4; driver 580.1" in text([streams(8)], {**MACHINE, "host": host}).splitlines()
+    shown = text([streams(8)], {**MACHINE, "host": host}).splitlines()
+    assert "GPUs     2× H100, 1× L4; driver 580.1" in shown
     assert "GPUs" not in text([streams(8)])
 
 
