@@ -179,7 +179,7 @@ def test_a_chart_of_a_metric_is_one_line_and_another_a_generator(checkout):
     assert declared.count(without) == 1
     checkout.write(metrics, declared.replace(without, field))
     source = (checkout.folder / "harness/report/charts/load.py").read_text("utf-8")
-    imported = source.partition("\n\n\n")[0].partition("DRAWN")[0]
+    imported = source.partition("\n\n\n")[0] + "\nfrom harness.report.charts.load import KINDS\n"
     checkout.write("harness/report/charts/memory.py", f"{imported}\n\n{function}")
     package = "harness/report/charts/__init__.py"
     head = "from harness.report.charts.memory import memory\n"

@@ -5,9 +5,8 @@ from dataclasses import replace
 from itertools import chain
 
 from harness.model import Summary
-from harness.report.charts.depth import against_depth
 from harness.report.charts.distribution import distributions
-from harness.report.charts.load import against_load
+from harness.report.charts.load import against_depth, against_load
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.pareto import speed_and_accuracy, trade_offs
 from harness.report.samples import Samples

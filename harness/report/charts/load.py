@@ -1,4 +1,4 @@
-"""Each figure against the load; at a single load point the backends one below the other."""
+"""Each figure against the load, at a single load the backends one below the other; and against the depth."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +13,7 @@ from harness.model.numbers import as_given, number
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, kinds_words, value_of
+from harness.report.depths import depths
 from harness.report.view import Group, Row, limits_ms, point_words
 from harness.report.wording import plain, short_names
 from harness.verdicts import knee
@@ -33,6 +34,8 @@ KINDS = {
 
 HITS = "prefix_cache_hit_rate"
 DRAWN = charted(lambda charts: charts.load)
+BY_DEPTH = ("ttft_ms.p50", "tpot_ms.p50")
+LEAST_DEPTHS = 2  # of a line
 
 ByLoad = dict[LoadPoint, Value]
 Series = dict[str, ByLoad]
@@ -176,3 +179,53 @@ def _description(points: Iterable[tuple[str, ByLoad]], shown: Measure) -> str:
         for label, by_load in points
     ]
     return f"{shown.title}. {'; '.join(parts)}."
+
+
+def against_depth(groups: Sequence[Group], order: Sequence[str]) -> Iterator[Chart]:
+    """Draws a chart of each at every load that has several depths."""
+    for group in groups:
+        for path in BY_DEPTH:
+            lines: list[Line] = []
+            drawn: list[Value] = []
+            for row in group.rows:
+                found = tuple(_by_depth(row, path))
+                if len(found) >= LEAST_DEPTHS:
+                    points = tuple(point for _, point in found)
+                    lines.append(Line(row.label, order.index(row.label), points))
+                    drawn.extend(value for value, _ in found)
+            if lines:
+                yield _depth_chart(group, path, lines, kinds_words(drawn))
+
+
+def _by_depth(row: Row, path: str) -> Iterator[tuple[Value, Point]]:
+    for classes, tokens in depths(row).items():
+        shown = measure(f"{classes}.{path}")
+        if value := value_of(row, shown):
+            name = classes.partition(".")[2]
+            point = Point(float(tokens), value.middle, name, value.text(shown), value.low, value.high)
+            yield value, point
+
+
+def _depth_chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
+    shown = measure(path)
+    points = [point for line in lines for point in line.points]
+    words = (
+        f"{plain(line.label, 40)}: "
+        + ", ".join(f"{shown.figure_in_unit(point.y)} at {point.key}" for point in line.points)
+        for line in lines
+    )
+    names = {point.x: point.key for point in points}
+    axis = loads("context up to (tokens)", sorted(names))
+    return Chart(
+        name=f"{shown.metric.name.removesuffix('_ms')}-depth-{group.point.label}",
+        family="depth",
+        option=shown.name,
+        title=f"{shown.heading} against the depth of the context, {point_words(group.point)}",
+        description=f"{shown.title}. {'; '.join(words)}.",
+        x=replace(axis, ticks=tuple(sorted(names.items()))),
+        y=fitted(shown.title, (end for point in points for end in point.ys)),
+        lines=tuple(lines),
+        reading="x",
+        drawn=bars,
+        paper=True,
+    )

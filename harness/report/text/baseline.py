@@ -79,8 +79,8 @@ def gate_lines(rows: Sequence[GateRow], *, failed: bool, worse: bool = True) -> 
 
 def _reasons(findings: Sequence[ComparedFigure], refused: str | None) -> Iterator[str]:
     """Each reason once why nothing was decided, but for the one that the pair was refused for."""
-    open_ = ((finding.lacks or finding.why, finding.metric) for finding in findings if finding.undecided)
-    metrics = grouped((why, measure(metric).name) for why, metric in open_ if why != refused)
+    undecided = ((finding.lacks or finding.why, finding.metric) for finding in findings if finding.undecided)
+    metrics = grouped((why, measure(metric).name) for why, metric in undecided if why != refused)
     for why, names in metrics.items():
         yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
 
