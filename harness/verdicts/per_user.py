@@ -123,7 +123,10 @@ def curves(cells: Sequence[CellResult], kind: str) -> list[Curve]:
 
 
 def chosen(found: Sequence[Curve]) -> list[float]:
-    """The round numbers nearest to the quarters of the range that most curves share, by ratio."""
+    """The round numbers nearest to the quarters of the range that most curves share, by ratio.
+
+    Where none of them is in it, its middle to two digits.
+    """
     ranges = [curve.range for curve in found]
     shared = [[other for other in ranges if other[0] <= low < other[1]] for low, _ in ranges]
     if not (several := [mine for mine in shared if len(mine) > 1]):
@@ -133,7 +136,7 @@ def chosen(found: Sequence[Curve]) -> list[float]:
     if high < LEAST_RANGE * low:
         return []
     levels = dict.fromkeys(_round(low * (high / low) ** part) for part in PARTS)
-    return [level for level in levels if low <= level <= high]
+    return [level for level in levels if low <= level <= high] or [float(f"{math.sqrt(low * high):.2g}")]
 
 
 def _round(value: float) -> float:

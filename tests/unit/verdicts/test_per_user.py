@@ -121,6 +121,13 @@ def test_speeds_that_hardly_change_with_the_load_are_not_compared():
     assert levels(sweep("vllm", **flat), sweep("sglang", **flat)) == ()
 
 
+def test_a_range_without_a_round_number_has_its_middle():
+    """Speeds of 30.1 to 39.6 tokens/s: 30 and 40 are outside."""
+    ends = {"alone_ms": 25, "each_ms": 8.2 / 63, "loads": (1, 8, 64), "noise": (1.0, 1.001, 0.999)}
+    (level,) = levels(sweep("vllm", **ends), sweep("sglang", **ends))
+    assert level.tokens_per_s_per_user == 35
+
+
 def test_a_backend_apart_from_all_others_does_not_choose_their_speeds():
     near = [sweep("vllm"), sweep("sglang", 0.3), sweep("lmdeploy", 0.35)]
     assert [level.tokens_per_s_per_user for level in levels(*near)] == [50, 60, 80]
