@@ -49,7 +49,7 @@ NO_MANIFEST = Notice(
     IssueCode.NO_MANIFEST, "the folder has no manifest", "the conditions of this run are not known"
 )
 TELEMETRY_GAP = Notice(
-    IssueCode.TELEMETRY_GAP, "a source of telemetry failed: its figures are null, or of a part"
+    IssueCode.TELEMETRY_GAP, "a source of telemetry failed or was slow: its figures are null, or of a part"
 )
 GPUS_NOT_KNOWN = Notice(
     IssueCode.GPUS_NOT_KNOWN,
