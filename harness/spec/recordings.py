@@ -28,7 +28,11 @@ def read_recordings(folder: str) -> tuple[Recording, ...]:
 def _read(path: Path) -> Recording:
     try:
         with wave.open(str(path), "rb") as file:
-            audio_ms = round(1000 * file.getnframes() / file.getframerate())
+            frames = file.getnframes()
+            audio_ms = round(1000 * frames / file.getframerate())
+            file.setpos(max(frames - 1, 0))
+            if frames and not file.readframes(1):  # the header alone says how long it is
+                raise EOFError
     except (OSError, EOFError, RuntimeError, wave.Error, ZeroDivisionError) as error:
         # `wave` raises EOFError and RuntimeError without a text: a part is longer than the file.
         why = str(error) or "it is cut short"

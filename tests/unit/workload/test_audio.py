@@ -94,6 +94,23 @@ def test_what_is_no_wav_is_one_error(tmp_path, content):
     assert "x.wav" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("frames", "declared", "cut"),
+    [(80, 80, False), (79, 80, True), (0, 80, True), (80, 1 << 29, True)],
+    ids=["whole", "a frame less", "header alone", "from a pipe"],
+)
+def test_a_header_that_says_more_than_the_file_holds_is_one_error(tmp_path, frames, declared, cut):
+    """Seconds of audio/s would be those of the header."""
+    path = tmp_path / "x.wav"
+    write(path, 0.01)
+    path.write_bytes(path.read_bytes()[:40] + (4 * declared).to_bytes(4, "little") + bytes(4 * frames))
+    if not cut:
+        assert read_recordings(str(tmp_path)) == (Recording(10, str(path)),)
+        return
+    with pytest.raises(SpecError, match="WAV of PCM samples: it is cut short"):
+        read_recordings(str(tmp_path))
+
+
 def test_a_folder_without_recordings_and_an_empty_one_are_errors(tmp_path):
     with pytest.raises(SpecError, match=r"no \*.wav file in this folder"):
         read_recordings(str(tmp_path / "none"))
