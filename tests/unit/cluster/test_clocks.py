@@ -43,6 +43,7 @@ def test_a_clock_that_runs_faster_is_followed():
     pings = [[ping(at, 3000 * S + at * ppm // 10**6)] for at in range(50 * S, 61 * S, S)]
     line = fit(pings)
     assert line.drift * 1e6 == pytest.approx(ppm, rel=0.001)
+    assert line.uncertainty_ns == 100 * US
     assert line.offset_at(70 * S) == pytest.approx(3000 * S + 70 * S * ppm // 10**6, abs=US)
 
 

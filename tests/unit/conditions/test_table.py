@@ -327,7 +327,8 @@ def test_of_a_row_with_several_sources_each_change_is_told():
     }
 
 
-def test_what_nobody_classified_is_told():
+def test_what_nobody_classified_is_told_where_it_differs():
+    assert between_engines(FLAG, "--brand-new", ("1", "1")) == {}
     found = between_engines(FLAG, "--brand-new", ("1", None))
     assert {code: entry.text for code, entry in found.items()} == {
         "unclassified flag --brand-new": "flag --brand-new: 1 (a), not given (b)"
