@@ -146,6 +146,7 @@ studies: $(VENV)/ready ## statistical studies behind the figures in docs: about 
 	$(BIN)/python -m tests.bench.verdict_study
 	$(BIN)/python -m tests.bench.per_user_study
 	$(BIN)/python -m tests.bench.capacity_study --times 13
+	$(BIN)/python -m tests.bench.capacity_study --disturbed --times 8 --only "20/s, constant"
 	$(BIN)/python -m tests.bench.capacity_study --wire 1 --seconds 4
 	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.upper_bounds
