@@ -11,8 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from harness.cli.main import main
+from harness.engines.start.ports import free_port
 from harness.mockserver import running
 from harness.nightly.suite import Entry
+from harness.store.history import history_path, read_history
 from tests.factories import foreign
 from tests.integration import forks
 from tests.waiting import until
@@ -70,6 +72,19 @@ def test_the_history_has_a_line_per_backend_load_and_night(brief, tmp_path, caps
     for entry in entries:
         assert (entry["label"], entry["load"]) == ("truth", {"kind": "concurrency", "value": 2})
         assert entry["metrics"]["ttft_ms.p50"]["interval"][1] >= ttft_ms
+
+
+def test_a_server_that_is_down_costs_the_other_one_nothing(brief, tmp_path, capsys):
+    """A night of two servers measured neither, so that nobody saw what became slower on the other one."""
+    with running(ttft_ms=200, gap_ms=1) as server:
+        urls = [f"up=openai={server.url}", f"down=openai=http://127.0.0.1:{free_port('127.0.0.1')}"]
+        brief.write_text(brief.read_text().replace('["truth"]', json.dumps(urls)))
+        assert main(["nightly", str(brief), "--out", str(tmp_path / "results")]) == 3
+    (failed,) = (line for line in capsys.readouterr().out.splitlines() if "| failed |" in line)
+    assert "down: " in failed
+    assert "Connection refused" in failed
+    (entry,) = read_history(history_path(tmp_path / "results"))
+    assert entry.label == "up"
 
 
 @pytest.mark.long

@@ -274,7 +274,8 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
     measurement.add_argument(
         "--anyway",
         action="store_true",
-        help="measure even if it is known beforehand that some pairs of backends will get no verdict",
+        help="measure even if it is known beforehand that some pairs of backends will get no verdict, or "
+        "that a running server does not answer",
     )
     measurement.add_argument(
         "--http2", action="store_true", help="use HTTP/2 (less precise timing; needs the extra [http2])"
@@ -309,7 +310,7 @@ def measure(
     confirm(prepared, anyway=arguments.anyway)
     for line in unsupported(prepared):
         print(wrapped(f"note: {line}", page_width()), file=sys.stderr)
-    return run_and_show(prepared, partial(started, prepared), arguments, sketch)
+    return run_and_show(prepared, partial(started, prepared, anyway=arguments.anyway), arguments, sketch)
 
 
 def checked(arguments: argparse.Namespace, command: tuple[str, ...]) -> "Prepared":

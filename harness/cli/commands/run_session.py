@@ -25,8 +25,8 @@ from harness.verdicts.capacity import invalid_cells
 
 
 @contextmanager
-def started(prepared: Prepared, ui: Ui) -> Iterator[Run]:
-    _check(prepared, ui)
+def started(prepared: Prepared, ui: Ui, *, anyway: bool = False) -> Iterator[Run]:
+    _check(prepared, ui, anyway=anyway)
     run = Run.start(prepared, ui)
     with run.folder.held():
         yield run
@@ -45,9 +45,9 @@ def resumed(prepared: Prepared, folder: RunFolder, ui: Ui) -> Iterator[Run]:
         yield run
 
 
-def _check(prepared: Prepared, ui: Ui) -> None:
+def _check(prepared: Prepared, ui: Ui, *, anyway: bool = False) -> None:
     ui.stage("checking what the backends need")
-    check_machine(prepared, ui.stage)
+    check_machine(prepared, ui.stage, anyway=anyway)
 
 
 def run_and_show(

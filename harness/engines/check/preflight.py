@@ -31,11 +31,16 @@ class Lack:
         return f"{', '.join(self.labels)}: {self.what}" + (f" → {self.then}" if self.then else "")
 
 
-def require(planned: Mapping[str, Planned], machine: Machine) -> None:
-    """Raises one SetupError with everything that is missing for any of them. `planned`: by label."""
+def require(planned: Mapping[str, Planned], machine: Machine, *, anyway: bool = False) -> None:
+    """Raises one SetupError with everything that is missing for any of them. `planned`: by label.
+
+    `anyway`: running servers alone that do not answer keep nobody from measuring the others.
+    """
     lacking = lacks(planned, machine)
-    if lacking:
-        complete = planned.keys() - {label for lack in lacking for label in lack.labels}
+    without = {label for lack in lacking for label in lack.labels}
+    complete = planned.keys() - without
+    down = complete and all(planned[label].choice.mode == "attach" for label in without)
+    if lacking and not (anyway and down):
         or_without = ", or leave those backends out of --backends" if complete else ""
         raise SetupError(
             "what the backends need is missing:",

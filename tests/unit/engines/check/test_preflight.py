@@ -4,6 +4,7 @@ import gc
 import json
 import re
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
 
@@ -280,6 +281,23 @@ def test_the_error_lists_everything_and_says_that_nothing_was_done():
         f"  {lack}" for lack in lacks(planned("tgi,ollama"), Complete(docker="no daemon", ollama=True))
     ]
     assert "nothing was downloaded or started" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("backends", "refused"),
+    [
+        ("openai=http://h:1,vllm=http://h:2", False),
+        ("vllm=http://h:2,openai=http://h:1", False),
+        ("openai=http://h:1", True),  # nothing would be measured
+        ("openai=http://h:1,vllm=http://h:2,tgi", True),  # that would be downloaded first
+    ],
+)
+def test_a_server_that_is_down_keeps_others_from_being_measured_unless_they_are_to_be(backends, refused):
+    machine = Complete(**{"http://h:1": "no answer", "docker": "no daemon"})
+    with pytest.raises(SetupError):
+        require(planned(backends), machine)
+    with pytest.raises(SetupError) if refused else nullcontext():
+        require(planned(backends), machine, anyway=True)
 
 
 @pytest.mark.parametrize(
