@@ -23,6 +23,7 @@ from harness.sampling.spill import Spill
 READY = "ready"
 _BEAT_MS, _BEATS_PER_FLUSH = 100, 5
 _RETRY_S = 1.0  # a source that failed is asked this seldom until it answers
+_OPEN_S = 10.0  # for all sources together: the cell waits meanwhile
 _MOST_REST_S = 1.0  # after a read that hung, too
 _HUNG_NS = 5_000_000_000  # a read that lasts longer, as in a driver that hangs, counts as one that failed
 
@@ -90,6 +91,8 @@ class Runner:
     def report(self) -> SourceFacts:
         """The facts so far. A read that hangs counts as one that failed, in this report alone."""
         facts, began = replace(self.facts), self._reading_since_ns
+        if not self.opened.is_set():
+            facts.unavailable = "it was not opened in time"
         if began is not None and time.monotonic_ns() - began > _HUNG_NS:
             facts.failures += 1
             facts.last_failure = "a read did not come to its end"
@@ -118,11 +121,16 @@ def sources(watch: Watch) -> dict[str, Source]:
 
 
 def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
-    """Sends READY once every source was read once. Any message, or the end of the pipe, means stop."""
+    """Sends READY once every source was read once, or after ten seconds. Any message, or the end of the
+    pipe, means stop.
+
+    A driver takes seconds for each GPU that nobody holds open, where its persistence mode is off.
+    """
     spill, ended = Spill(watch.folder), threading.Event()
     runners = {name: Runner(source, spill, ended) for name, source in sources(watch).items()}
+    latest = time.monotonic() + _OPEN_S
     for runner in runners.values():
-        runner.opened.wait(timeout=10)
+        runner.opened.wait(max(0.0, latest - time.monotonic()))
     gc.collect()
     gc.freeze()
     cpu, began = time.process_time(), time.monotonic()

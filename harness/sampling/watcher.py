@@ -71,8 +71,10 @@ class Watcher:
             return Telemetry()
         with contextlib.suppress(OSError, EOFError):
             self._pipe.send("stop")
-            if self._pipe.poll(_STOP_S):
-                report: Report = self._pipe.recv()
+            while self._pipe.poll(_STOP_S):
+                report = self._pipe.recv()
+                if not isinstance(report, Report):  # it was ready too late to be waited for
+                    continue
                 own = {name: getattr(report, name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
                 sampled = _sampled(report.sources, problem=None, t0_ns=t0_ns)
                 stalls = tuple(
@@ -80,6 +82,7 @@ class Watcher:
                     for at_ns, lasted_ns in report.stalls
                 )
                 self.sampled = msgspec.structs.replace(sampled, sampler=own, stalls=stalls)
+                break
         return read_spill(self._folder, t0_ns)
 
     def __exit__(self, *_: object) -> None:

@@ -49,7 +49,12 @@ def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
     for name, source in telemetry.sources.items():
         about = source.about
         if about.get("broken"):
-            yield source.unavailable, "there seems to be a GPU: reload its driver, or reboot"
+            label = _NAMES.get(name, name)
+            named = source.unavailable.startswith(label)
+            yield (
+                source.unavailable if named else f"{label}: {source.unavailable}",
+                "there seems to be a GPU: reload its driver, or reboot; `nvidia-smi -pm 1` keeps it loaded",
+            )
         for device, lost in (about.get("lost") or {}).items():
             yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"
         if "read_hz" in about and name in _NAMES:

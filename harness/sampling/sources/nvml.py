@@ -151,12 +151,14 @@ class Gpus(ABC):
     def readings(self) -> list[Reading]: ...
 
     def open(self) -> None:
+        self.about["broken"] = True  # until it has answered: one that takes too long is there
         try:
             pynvml.nvmlInit()
             found, silent = _devices()
         except pynvml.NVMLError as error:
             self.about["broken"] = error.value not in _NONE_HERE
             raise UnavailableError(f"NVML: {error}") from None
+        self.about["broken"] = False
         # A GPU that does not answer keeps its number: those after it are not counted again.
         uuids = [found[index][0]["uuid"] if index in found else "" for index in range(len(found | silent))]
         parents = {

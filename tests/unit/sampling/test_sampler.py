@@ -110,6 +110,20 @@ def test_a_source_that_fails_to_the_end_says_since_when(spill):
     assert facts.failing_since_ns is not None
 
 
+def test_a_source_that_takes_too_long_to_open_is_not_one_that_failed(spill):
+    """A driver takes seconds for each GPU that nobody holds open."""
+    opens = threading.Event()
+    source = Source(1.0)
+    source.open = lambda: opens.wait(timeout=30)
+    runner = Runner(source, spill, threading.Event())
+    assert runner.report().unavailable == "it was not opened in time"
+    opens.set()
+    assert runner.opened.wait(timeout=30)
+    runner.ended.set()
+    runner.thread.join(timeout=30)
+    assert (runner.report().unavailable, runner.report().failures) == ("", 0)
+
+
 def test_a_read_that_does_not_end_is_one_that_failed(spill, monkeypatch):
     """As in a driver that hangs: the thread never comes back."""
     monkeypatch.setattr(sampler, "_HUNG_NS", -1)

@@ -47,6 +47,17 @@ def test_what_a_whole_sampler_says_is_on_the_clock_of_the_cell(sampler):
     assert sampler.process.ended
 
 
+def test_a_sampler_that_is_ready_too_late_is_heard_all_the_same(sampler, monkeypatch):
+    """What it says first is then not what it was asked for at the end."""
+    monkeypatch.setattr(watcher, "_START_S", 0.0)
+    with watcher.Watcher(Watch(bench_pid=1)) as one:
+        assert one.sampled.problem == "the sampler did not start"
+        sampler.pipe.send(("ready", FACTS))
+        sampler.pipe.send(REPORT)
+        one.stop(t0_ns=1_000_000_000)
+    assert (one.sampled.problem, one.sampled.sampler["wall_s"]) == (None, 5.0)
+
+
 def test_a_sampler_that_dies_before_it_is_ready_did_not_start(sampler):
     sampler.pipe.close()
     with watcher.Watcher(Watch(bench_pid=1)) as one:
