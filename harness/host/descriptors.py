@@ -1,16 +1,19 @@
 """The limit of open files."""
 
 import resource
+import sys
 from contextlib import suppress
 
 SPARE = 64  # of a process, without its connections
 
 
-def allow_all() -> None:
-    """Raises the soft limit of this process as far as the system allows."""
+def allow_all() -> int:
+    """Raises the soft limit of this process as far as the system allows, and returns it."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS calls its limit infinite, and refuses that
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def allow(connections: int) -> int:

@@ -60,7 +60,7 @@ TpotMs = Callable[[RunFolder, str], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """An open file of a cell, which DuckDB reads at `place`."""
+    """A file of a cell, which DuckDB reads at `place`."""
 
     run: str
     cell: str
@@ -85,12 +85,19 @@ def database(
     faults: list[SpecError] = []
     records = [view for view in views if view in RECORDS]
     with ExitStack() as stack, parquet.interruptible():
-        descriptors.allow_all()  # each file of a run takes one
         names = names_apart(folder.run_id for folder in folders)
-        found: list[tuple[RunFolder, str, list[_File]]] = []
+        runs: list[tuple[RunFolder, str, list[str]]] = []
         for folder, run in zip(folders, names, strict=True):
             try:
-                found.append((folder, run, _opened(folder, run, records, stack)))
+                runs.append((folder, run, _cells(folder, run)))
+            except SpecError as error:
+                faults.append(error)
+        count = len(records) * sum(len(cells) for *_run, cells in runs)
+        fit = count + descriptors.SPARE <= descriptors.allow_all()
+        found: list[tuple[RunFolder, str, list[_File]]] = []
+        for folder, run, cells in runs:
+            try:
+                found.append((folder, run, list(_opened(folder, run, cells, records, stack, fit=fit))))
             except SpecError as error:
                 faults.append(error)
         places = [file.place for *_run, files in found for file in files]
@@ -127,29 +134,53 @@ def _add_tpot(connected: DuckDBPyConnection, folders: Mapping[str, RunFolder], t
     connected.create_function("tpot_ms_of", of_request, ["varchar", "varchar", "integer"], "double")
 
 
-def _opened(folder: RunFolder, run: str, views: Sequence[str], stack: ExitStack) -> list[_File]:
-    """The files of its complete cells that these views are made of. Raises SpecError if one is not as
-    written."""
-    files, name = [], "cells"
+def _cells(folder: RunFolder, run: str) -> list[str]:
+    """Names of its complete cells. Raises SpecError where they cannot be listed, or a name is no UTF-8."""
     try:
         cells = folder.cells()
-        "".join((run, *cells)).encode()  # DuckDB takes no other text
-        for cell in cells:
-            for view in views:
-                name = f"cells/{cell}/{view}.parquet"
-                seal.check(folder.files, name)
-                if view == "telemetry" and not folder.has(name):
-                    continue
-                descriptor = stack.enter_context(folder.files.opened(name))
-                files.append(_File(run, cell, view, parquet.by_descriptor(descriptor)))
+        "".join((str(folder.path.resolve()), run, *cells)).encode()
     except UnicodeEncodeError:
         where = ascii(str(folder.path))
         raise SpecError("has a name that is not UTF-8", where=where, hint="rename it") from None
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # not a fault of the run
-            raise
-        raise SpecError(f"cannot be read: {error.strerror}", where=f"{folder.path}/{name}") from None
-    return files
+        raise _unread(error, folder, "cells") from None
+    return cells
+
+
+def _opened(
+    folder: RunFolder,
+    run: str,
+    cells: Sequence[str],
+    views: Sequence[str],
+    stack: ExitStack,
+    *,
+    fit: bool,
+) -> Iterator[_File]:
+    """The files of its cells that these views are made of. Raises SpecError if one is not as written.
+
+    `fit`: whether this process may hold them all, until the end of `stack`. Of others the names are found to
+    lead through no link, and DuckDB then opens the files by name, a few at a time.
+    """
+    for cell in cells:
+        for view in views:
+            name = f"cells/{cell}/{view}.parquet"
+            try:
+                seal.check(folder.files, name)
+                if view == "telemetry" and not folder.has(name):
+                    continue
+                place = f"{folder.path.resolve()}/{name}"
+                held = fit or parquet.is_pattern(place)
+                with ExitStack() as once:
+                    descriptor = (stack if held else once).enter_context(folder.files.opened(name))
+            except OSError as error:
+                raise _unread(error, folder, name) from None
+            yield _File(run, cell, view, parquet.by_descriptor(descriptor) if held else place)
+
+
+def _unread(error: OSError, folder: RunFolder, name: str) -> OSError | SpecError:
+    if error.errno in (errno.EMFILE, errno.ENFILE):  # not a fault of the run
+        return error
+    return SpecError(f"cannot be read: {error.strerror}", where=f"{folder.path}/{name}")
 
 
 def _add(
@@ -229,6 +260,7 @@ def _rows(view: str, places: Sequence[str]) -> str:
     return (
         f"select {empty} where false union all by name "
         f"select files.run, files.cell, rows.* exclude (filename) "
-        f"from read_parquet({parquet.literals(places)}, union_by_name = true, filename = true) rows "
+        f"from read_parquet({parquet.literals(places)}, union_by_name = true, filename = true, "
+        f"hive_partitioning = false) rows "
         f"join files on files.place = rows.filename"
     )

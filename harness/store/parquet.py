@@ -1,6 +1,7 @@
 """Columns to Parquet files and back, through DuckDB, and without pandas, which takes a second to load.
 
-DuckDB is given descriptors, never names: a name could be a pattern, a key of a partition or a link.
+DuckDB is given descriptors and not names, where these fit: a name could be a pattern, a key of a partition or
+a link.
 """
 
 import errno
@@ -84,6 +85,11 @@ def connection(files: Sequence[str] | None, memory: str | None = None) -> "DuckD
 def by_descriptor(descriptor: int) -> str:
     """The name under which DuckDB opens a file that is already open."""
     return f"/dev/fd/{descriptor}"
+
+
+def is_pattern(path: str) -> bool:
+    """Whether DuckDB would take the path for a pattern that other files match too."""
+    return not set("*?[").isdisjoint(path)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store.database import database
 
     folders = _folders(arguments)
-    with database(folders, tpot_ms_by_seq, _records_in(arguments.sql)) as (connected, faults):
+    with database(folders, tpot_ms_by_seq, _views_in(arguments.sql)) as (connected, faults):
         for fault in faults:
             if arguments.run:
                 raise fault
@@ -106,17 +106,20 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
     return each_once(opened)
 
 
-def _records_in(sql: str) -> tuple[str, ...]:
-    """The views of records that SQL may read; none where it names `cells` or `verdicts` alone.
+def _views_in(sql: str) -> tuple[str, ...]:
+    """The views of records and requests that SQL may read: those that it names, or all where it names none.
 
-    To open and check their files takes most of the time of such a query.
+    To open and check their files takes most of the time of a query.
     """
     from harness.store.database import ASKED, RECORDS, TABLES
 
     named = sql.lower()
-    asked = (ASKED,) if ASKED in named else ()
-    others = any(table in named for table in (*TABLES, *asked)) and not any(view in named for view in RECORDS)
-    return asked if others else (*RECORDS, *asked)
+    if not any(view in named for view in (*TABLES, *RECORDS, ASKED)):
+        return RECORDS
+    # Their tpot_ms is computed of the events.
+    return tuple(
+        view for view in (*RECORDS, ASKED) if view in named or (view == "events" and "requests" in named)
+    )
 
 
 def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:

@@ -2,14 +2,19 @@
 
 import errno
 import json
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from harness.cli.commands.query import _word, json_row
+from harness.cli.commands.query import _views_in, _word, json_row
 from harness.cli.main import main
 from harness.errors import ExitCode
-from harness.store import RunFolder
+from harness.host import descriptors
+from harness.report.samples import tpot_ms_by_seq
+from harness.store import RunFolder, seal
 from harness.store.confined import Confined
+from harness.store.database import database
 from tests.factories.runs import TWO, Shape, copy_of, make_run
 
 
@@ -148,6 +153,64 @@ def test_too_few_open_files_are_put_down_to_the_machine_and_not_to_the_run(capsy
         "error: too many open files",
         "hint: raise the limit of open files, as `ulimit -n 4096` does",
     ]
+
+
+@pytest.mark.parametrize("cell", ["", "000-a[b]*=1-c2-r0"])
+def test_more_files_than_may_be_open_are_opened_when_their_rows_are_read(
+    capsys, results, tmp_path, monkeypatch, cell
+):
+    """A cell whose name DuckDB would take for a pattern, or for keys of a partition, has its own rows too."""
+    (run,) = results.iterdir()
+    copied = copy_of(RunFolder(run), tmp_path)
+    if cell:
+        (copied.path / seal.FILE).unlink(missing_ok=True)
+        copied.cell_path(copied.cells()[0]).rename(copied.cell_path(cell))
+    sql = "select cell, seq, outcome, kind, stamp_ns from requests join events using (run, cell, seq)"
+    held = query(capsys, tmp_path, f"{sql} order by all", "--csv")
+    assert (held[0], held[1].count("\n") > 8) == (ExitCode.OK, True)
+    opened = Counter()
+
+    def by_name(files, name):
+        opened[name] += 1
+        return plainly(files, name)
+
+    plainly = Confined.opened
+    monkeypatch.setattr(descriptors, "allow_all", lambda: descriptors.SPARE)
+    monkeypatch.setattr(Confined, "opened", by_name)
+    before = len(list(Path("/dev/fd").iterdir()))
+    with database([copied], tpot_ms_by_seq, ["requests", "events"]) as (_connected, faults):
+        assert not faults
+        assert len(list(Path("/dev/fd").iterdir())) - before == (2 if cell else 0)
+    assert {name.rpartition("/")[2] for name in opened} >= {"requests.parquet", "events.parquet"}
+    assert query(capsys, tmp_path, f"{sql} order by all", "--csv") == held
+
+
+def test_no_link_is_followed_where_files_are_opened_by_name(capsys, results, tmp_path, monkeypatch):
+    (run,) = results.iterdir()
+    copied = copy_of(RunFolder(run), tmp_path)
+    (copied.path / seal.FILE).unlink(missing_ok=True)
+    (file,) = copied.path.glob("cells/*/requests.parquet")
+    file.rename(tmp_path / "elsewhere.parquet")
+    file.symlink_to(tmp_path / "elsewhere.parquet")
+    monkeypatch.setattr(descriptors, "allow_all", lambda: descriptors.SPARE)
+    code, out, err = query(capsys, tmp_path, "select * from requests")
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert "requests.parquet: is a link" in err
+
+
+@pytest.mark.parametrize(
+    ("sql", "views"),
+    [
+        ("select 1", ("requests", "events", "telemetry")),
+        ("select * from cells join verdicts using (run)", ()),
+        ("select * from asked", ("asked",)),
+        ("select * from Requests join cells using (run, cell)", ("requests", "events")),
+        ("select * from requests join asked using (run, cell, seq)", ("requests", "events", "asked")),
+        ("select max(value) from telemetry", ("telemetry",)),
+    ],
+)
+def test_the_files_of_the_views_that_sql_names_are_opened(sql, views):
+    assert _views_in(sql) == views
 
 
 def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
