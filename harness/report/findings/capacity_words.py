@@ -62,9 +62,8 @@ def _best_and_others(summary: Summary) -> Iterator[str]:
             yield f"undecided whether {best} carries more or less than {names}{why}"
     refused = [pair for pair in shown if pair.verdict == "not comparable"]
     if refused:
-        one = refused[0]
         more = f"; so are {counted(len(refused) - 1, 'more pair')}" if refused[1:] else ""
-        yield verdict_words(one, one.a, one.b) + more
+        yield verdict_words(refused[0], refused[0].a, refused[0].b) + more
 
 
 def _times(pair: CapacityPair) -> str:
