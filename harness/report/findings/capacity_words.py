@@ -52,14 +52,14 @@ def _best_and_others(summary: Summary) -> Iterator[str]:
         return
     undecided = [pair for pair in shown if pair.verdict == "undecided"]
     why = "".join(f"; {why}" for why in dict.fromkeys(pair.why for pair in undecided) if why)
-    if best is None:
-        yield f"undecided which backend carries more, in {counted(len(undecided), 'pair')}{why}"
-    else:
+    if best is not None:
         behind = [pair for pair in shown if pair.verdict == "more" and pair.a == best]
         yield f"{best} carries more than {listing([f'{pair.b} ({_times(pair)})' for pair in behind])}"
-        if undecided:
-            names = listing([pair.b if pair.a == best else pair.a for pair in undecided])
-            yield f"undecided whether {best} carries more or less than {names}{why}"
+    if undecided and best is not None:
+        names = listing([pair.b if pair.a == best else pair.a for pair in undecided])
+        yield f"undecided whether {best} carries more or less than {names}{why}"
+    elif undecided:
+        yield f"undecided which backend carries more, in {counted(len(undecided), 'pair')}{why}"
     refused = [pair for pair in shown if pair.verdict == "not comparable"]
     if refused:
         more = f"; so are {counted(len(refused) - 1, 'more pair')}" if refused[1:] else ""

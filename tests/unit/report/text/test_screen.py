@@ -2,11 +2,13 @@
 
 import re
 import shlex
+from itertools import combinations
 
 import pytest
 from msgspec.structs import replace
 
 from harness.model.lines import wrap
+from harness.report.findings.capacity_words import capacity_lines
 from harness.report.findings.conclude import conclude
 from harness.report.text.screen import next_lines, screen
 from harness.report.text.table import markdown
@@ -434,3 +436,27 @@ def test_the_capacities_of_nine_backends_are_ranked_on_the_first_screen():
     assert "c carries more than a (10 times), b (3.64 times), d (2.02 times), g (1.43 times)" in text
     assert "undecided whether c carries more or less than e and f" in text
     assert next(i for i, line in enumerate(shown) if line.startswith("1 req/s")) < 16
+
+
+@pytest.mark.parametrize(
+    ("word", "why", "expected"),
+    [
+        ("undecided", "1 and 1 search, 3 are needed",
+         ["undecided which backend carries more, in 6 pairs; 1 and 1 search, 3 are needed"]),
+        ("not comparable", "unequal work",
+         ["the capacities of a and b are not comparable: unequal work; so are 5 more pairs"]),
+    ],
+)  # fmt: skip
+def test_capacities_of_which_none_is_ahead_are_said_to_be_so_once(word, why, expected):
+    capacities = [
+        {"label": label, "kind": "concurrency", "value": 4, "kept_by_search": [4], "searches": 1,
+         "interval": [4, 4, 5], "tested": []}
+        for label in "abcd"
+    ]  # fmt: skip
+    pairs = [
+        {"a": a, "b": b, "verdict": word, "ratio": [None, None, None], "why": why}
+        for a, b in combinations("abcd", 2)
+    ]
+    made = summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs)
+    assert list(capacity_lines(made))[-1:] == expected
+    assert "capacity in users (95% interval): a 4 (4 to 5), b 4 (4 to 5)" in "\n".join(capacity_lines(made))
