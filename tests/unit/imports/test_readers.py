@@ -106,6 +106,7 @@ def test_failures_of_a_summary_are_those_that_it_counts_or_the_prompts_without_a
     taken = taken_of(foreign.write(tmp_path / "r.json", counted))
     assert (taken.failed, taken.planned) == (3, 123)
     taken = taken_of(foreign.write(tmp_path / "r.json", foreign.vllm_summary(num_prompts=125)))
+    assert taken.model == "m"
     assert (taken.failed, taken.planned) == (5, 125)
 
 
@@ -301,6 +302,16 @@ def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path, most)
     benchmark["metrics"] = {}
     taken = taken_of(foreign.write(tmp_path / "r.json", document))
     assert taken.load.value == (most or len(requests["successful"]) + 3)
+
+
+def test_why_a_request_of_guidellm_failed_is_kept(tmp_path):
+    document = json.loads(GUIDELLM.read_text())
+    (benchmark,) = document["benchmarks"]
+    failed = benchmark["requests"]["successful"].pop()
+    failed["info"]["error"] = "the server is full"
+    benchmark["requests"]["errored"], benchmark["metrics"] = [failed], {}
+    records = taken_of(foreign.write(tmp_path / "r.json", document)).records
+    assert [why for why in records.errors if why] == ["the server is full"]
 
 
 def test_the_version_that_the_user_gives_decides_what_a_first_chunk_is(tmp_path):
