@@ -106,7 +106,6 @@ def test_failures_of_a_summary_are_those_that_it_counts_or_the_prompts_without_a
     taken = taken_of(foreign.write(tmp_path / "r.json", counted))
     assert (taken.failed, taken.planned) == (3, 123)
     taken = taken_of(foreign.write(tmp_path / "r.json", foreign.vllm_summary(num_prompts=125)))
-    assert taken.model == "m"
     assert (taken.failed, taken.planned) == (5, 125)
 
 
@@ -302,6 +301,10 @@ def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path, most)
     benchmark["metrics"] = {}
     taken = taken_of(foreign.write(tmp_path / "r.json", document))
     assert taken.load.value == (most or len(requests["successful"]) + 3)
+
+
+def test_figures_of_vllm_are_of_the_model_that_the_file_names(tmp_path):
+    assert taken_of(foreign.write(tmp_path / "r.json", foreign.vllm_summary())).model == "m"
 
 
 def test_why_a_request_of_guidellm_failed_is_kept(tmp_path):
