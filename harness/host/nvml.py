@@ -67,7 +67,7 @@ def is_gone(error: Exception) -> bool:
 
 
 def fault(gpus: Sequence[str]) -> str | None:
-    """Why the driver cannot use these GPUs; None where it can, or says nothing of it.
+    """Says why the driver cannot use these GPUs; None where it can, or says nothing of it.
 
     A container may have CUDA without NVML's library.
     """

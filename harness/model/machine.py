@@ -103,7 +103,7 @@ class Gpu(Record, frozen=True, kw_only=True):
 
     @property
     def power_limits(self) -> str | None:
-        """Of the engine's GPUs, in watts; None where there is none or one is not known."""
+        """The limits of the engine's GPUs; None where there is no GPU, or one of them is not known."""
         limits = [device.power_limit_w for device in self.devices if device.index in self.engine_gpus]
         known = [f"{limit:g} W" for limit in limits if limit is not None]
         return ", ".join(dict.fromkeys(known)) if known and len(known) == len(limits) else None

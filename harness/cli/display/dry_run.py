@@ -220,7 +220,7 @@ def _set_for(backend: BackendPlan) -> tuple[list[str], dict[str, str]]:
 
 
 def _gpus(prepared: Prepared, backend: BackendPlan) -> tuple[str, ...]:
-    """Of engines that swap their GPUs, those of the first start."""
+    """The GPUs of the first start, where engines swap theirs."""
     if backend.launch.device != "cuda":
         return ()
     definition = configured(backend.ref.definition, None, backend.engine_values, backend.launch)

@@ -75,11 +75,11 @@ class Machine:
         return nvml.cuda_version()
 
     def gpu_fault(self, gpus: Sequence[str]) -> str | None:
-        """Why the driver cannot use these NVIDIA GPUs; None: it can, or it is not known."""
+        """Says why the driver cannot use these NVIDIA GPUs; None: it can, or it is not known."""
         return nvml.fault(gpus)
 
     def gpu_memory_bytes(self, gpus: Sequence[str]) -> int | None:
-        """Of these NVIDIA GPUs together; None: not known."""
+        """The memory of these NVIDIA GPUs together; None: not known."""
         return nvml.memory_bytes(gpus)
 
     def check_gpus_free(self, gpus: Sequence[str]) -> None:
