@@ -97,7 +97,8 @@ def _leading(summary: Summary) -> tuple[str | None, list[CapacityPair]]:
     """The backend that carries more than most others, and its pairs; all pairs where none carries more."""
     forward = [_reversed(pair) if pair.verdict == "fewer" else pair for pair in summary.capacity_pairs]
     ahead = [pair.a for pair in forward if pair.verdict == "more"]
-    best = max(ahead, key=ahead.count, default=None)
+    values = {each.label: each.interval[1] or 0.0 for each in summary.capacity or ()}
+    best = max(ahead, key=lambda label: (ahead.count(label), values.get(label, 0.0)), default=None)
     return best, [pair for pair in forward if best is None or best in (pair.a, pair.b)]
 
 

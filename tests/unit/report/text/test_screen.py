@@ -460,3 +460,25 @@ def test_capacities_of_which_none_is_ahead_are_said_to_be_so_once(word, why, exp
     made = summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs)
     assert list(capacity_lines(made))[-1:] == expected
     assert "capacity in users (95% interval): a 4 (4 to 5), b 4 (4 to 5)" in "\n".join(capacity_lines(made))
+
+
+def test_of_two_that_carry_more_than_as_many_others_the_higher_answer_leads():
+    """Truths of 1 to 4 slots: c and d each carry more than a and b, and 3 and 4 are undecided."""
+    capacities = [
+        {"label": label, "kind": "concurrency", "value": value, "kept_by_search": [value], "searches": 3,
+         "interval": [value, value, value + 1], "tested": []}
+        for value, label in enumerate("abcd", 1)
+    ]  # fmt: skip
+    pairs = [
+        {
+            "a": a,
+            "b": b,
+            "verdict": "undecided" if a + b in ("ab", "cd") else "fewer",
+            "ratio": [0.3, 0.5, 0.7],
+        }
+        for a, b in combinations("abcd", 2)
+    ]
+    found = [*capacity_lines(summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs))][-3:]
+    assert [line.partition(":")[0] for line in found] == [
+        "d carries more than a", "d carries more than b", "undecided whether c carries more or less than d"
+    ]  # fmt: skip
