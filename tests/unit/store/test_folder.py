@@ -1,5 +1,6 @@
 import errno
 import fcntl
+import gzip
 import hashlib
 import json
 import os
@@ -204,30 +205,44 @@ def test_what_is_no_tool_call_is_one_error(folder, calls):
         folder.read_cell("000-x")
 
 
+@pytest.fixture
+def cell_asked(folder):
+    """Of a measured cell that was asked what lies in this file."""
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    return lambda file: facts(cell="000-x", workload=changed(facts().workload, file=file))
+
+
 @pytest.mark.parametrize(
-    ("expected", "which"),
+    ("expected", "which", "why"),
     [
-        (Expected("label", {"labels": ["a"]}), 0),
-        (Expected("regex", 5), 0),
-        (Expected("choice", 5), 0),
-        (Expected("tool_call", ["look"]), 0),
-        (Expected("tongue", "x"), 0),
-        (Expected("json_object", None, 5), 0),
-        (Expected("json_object"), 1),
+        ([Expected("label", {"labels": ["a"]})], 0, "missing required field `label`"),
+        ([Expected("regex", 5)], 0, "Expected `str`, got `int`"),
+        ([Expected("choice", 5)], 0, "Expected `array`, got `int`"),
+        ([Expected("tool_call", ["look"])], 0, "Expected `object`, got `array`"),
+        ([Expected("tongue", "x")], 0, "Invalid enum value 'tongue'"),
+        ([Expected("json_object", None, 5)], 0, "Expected `str`, got `int`"),
+        ([Expected("json_object")], 1, "nothing that is expected of an answer"),
+        ([], 0, "nothing that is expected of an answer"),
     ],
 )
-def test_what_no_answer_can_be_held_to_is_one_error(folder, expected, which):
+def test_what_no_answer_can_be_held_to_is_one_error(folder, cell_asked, expected, which, why):
     numbers = [which if name == "expected" else -1 for name in NUMBERS]
-    file = folder.write_requested("x", RequestTable.of([(numbers, "", ())], [expected]))
-    with pytest.raises(SpecError, match="cannot be read"):
-        folder.read_requested(facts(workload=changed(facts().workload, file=file)))
+    file = folder.write_requested("x", RequestTable.of([(numbers, "", ())], expected))
+    with pytest.raises(SpecError, match=f"cannot be read: .*{why}"):
+        folder.read_requested(cell_asked(file))
 
 
-def test_a_request_that_expects_what_is_not_listed_is_one_error(folder):
-    numbers = [0 if name == "expected" else -1 for name in NUMBERS]
-    file = folder.write_requested("x", RequestTable.of([(numbers, "", ())], []))
-    with pytest.raises(SpecError, match="cannot be read"):
-        folder.read_requested(facts(workload=changed(facts().workload, file=file)))
+@pytest.mark.parametrize(
+    ("times", "spaces"), [(100_001, 0), (65, 1 << 20), (1, 8 << 20)], ids=["lines", "bytes", "a long line"]
+)
+def test_a_small_workload_that_grows_is_one_error(folder, cell_asked, times, spaces):
+    file = folder.write_requested("x", RequestTable.of([([-1] * len(NUMBERS), "", ())], []))
+    *head, request = gzip.decompress((folder.path / file).read_bytes()).splitlines()
+    lines = [*head, *[request + b" " * spaces] * times]
+    (folder.path / file).write_bytes(gzip.compress(b"\n".join(lines), 1))
+    (folder.path / seal.FILE).unlink()  # as of a run of before 0.2
+    with pytest.raises(SpecError, match="hold more than a workload of this size can"):
+        folder.read_requested(cell_asked(file))
 
 
 def test_a_cell_in_flight_is_not_a_cell(folder):
