@@ -33,9 +33,7 @@ def sample(view: RequestView, minimum: Minimum | None) -> Sample:
 
 
 def requests_needed(view: RequestView, found: Sample) -> int | None:
-    """For its least time and answers, at the pace and the share of answers of this cell; None without a
-    pace.
-    """
+    """Requests for the least time and answers, at the pace of this cell; None if it has no pace."""
     if not found.answers or found.seconds <= 0:
         return None
     times = max(found.min_answers / found.answers, found.min_seconds / found.seconds)

@@ -168,13 +168,13 @@ def _opened(
                 seal.check(folder.files, name)
                 if view == "telemetry" and not folder.has(name):
                     continue
-                place = f"{folder.path.resolve()}/{name}"
-                held = fit or parquet.is_pattern(place)
+                full_path = f"{folder.path.resolve()}/{name}"
+                held = fit or parquet.is_pattern(full_path)
                 with ExitStack() as once:
                     descriptor = (stack if held else once).enter_context(folder.files.opened(name))
             except OSError as error:
                 raise _unread(error, folder, name) from None
-            yield _File(run, cell, view, parquet.by_descriptor(descriptor) if held else place)
+            yield _File(run, cell, view, parquet.by_descriptor(descriptor) if held else full_path)
 
 
 def _unread(error: OSError, folder: RunFolder, name: str) -> OSError | SpecError:

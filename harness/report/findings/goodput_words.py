@@ -32,7 +32,7 @@ def goodput_words(group: Group) -> str:
 
 
 def _good_words(group: Group, places: Sequence[Good]) -> tuple[str, str]:
-    """Which backends are named, and `vllm 4.05 req/s, 100%; tgi 0 req/s, 0% of the requests`."""
+    """The backends that are named, and `vllm 4.05 req/s, 100%; tgi 0 req/s, 0% of the requests`."""
     if not any(good.share for good in places):
         labels = [good.label for good in places]
         return "", f"no request{f' of {listing(labels)}' if len(labels) <= IN_WORDS else ''}"
