@@ -126,7 +126,7 @@ class Liveness:
         self, call: Callable[[], T], otherwise: T, stop: threading.Event, reporter: Reporter
     ) -> T:
         """What the call returns; `otherwise` once the run is stopped or the engine is dead."""
-        question = _Question(call)
+        question = Question(call)
         while question.waits(_LOOK_S):
             if stop.is_set() or self.look():
                 return otherwise
@@ -152,8 +152,8 @@ class Liveness:
             return _UNREAD
 
 
-class _Question(Generic[T]):
-    """A call in a thread that nobody has to wait for."""
+class Question(Generic[T]):
+    """A call in a thread that nobody has to wait for: `answer` may be asked for once it no longer waits."""
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call = call

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.cluster.placement import Cluster
-from harness.engines.liveness import Silence
+from harness.engines.liveness import Question, Silence
+from harness.engines.provide.logged import Reporter
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import common_fields, unsupported_fields
 from harness.engines.start.started import EngineFacts
@@ -66,6 +67,7 @@ from harness.workload.prompts.content import content_of
 from harness.workload.prompts.workload import Workload
 
 T = TypeVar("T")
+_LOOK_S = 0.2
 
 # In an environment that is made again their version is today's; no engine computes with them.
 _INSTALLERS = ("pip", "setuptools", "wheel")
@@ -135,7 +137,7 @@ class CellMeasurement(NamedTuple):
     """Means to follow and to stop the timed part of a cell, and where its load comes from."""
 
     progress: ProgressSink
-    say: Callable[[str], None]  # of what is waited for once the load is over
+    say: Callable[[str], None]  # of what is waited for before the load and once it is over
     stop: threading.Event
     cluster: Cluster | None  # None: this machine
     attempt: Attempt
@@ -162,7 +164,9 @@ def measure(
         job = make_job(prepared, cell, workload, engine, folder, salt=cache.salt)
         job = replace(job, workers=workers.count)
         sources = engine.counter_sources
-        before = [idle(partial(_shown, source.counters)) for source in sources]
+        reads = [partial(_shown, source.counters) for source in sources]
+        label = "waiting until the engine holds no request"
+        before = _answers([partial(idle, read) for read in reads], window.say, label)
         shapes_before = [_shown(source.histograms) for source in sources]
         watcher.idle()
         worker_pool = window.cluster.worker_pool(job, prepared.options.sample_hz) if window.cluster else None
@@ -172,7 +176,8 @@ def measure(
         result = run_load(job, window.progress, window.stop, worker_pool)
         ended_ns = time.monotonic_ns()
         engine.fresh = False
-        after = [settled(partial(_shown, source.counters), COUNTERS) for source in sources]
+        label = "reading the engine's counters"
+        after = _answers([partial(settled, read, COUNTERS) for read in reads], window.say, label)
         shapes_after = [
             None if counts is None else _shown(source.histograms)
             for source, counts in zip(sources, after, strict=True)
@@ -255,6 +260,16 @@ def _silence(result: LoadResult, limit_s: float, *, deaf: bool) -> Silence | Non
         else f"its last {f'{count} requests' if count > 1 else 'request'}"
     )
     return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed, deaf)
+
+
+def _answers(calls: Sequence[Callable[[], T]], say: Callable[[str], None], label: str) -> list[T]:
+    """What they return, asked at the same time: a server that hangs takes 20 seconds to be given up."""
+    reporter = Reporter(say, label, str)
+    questions = [Question(call) for call in calls]
+    for question in questions:
+        while question.waits(_LOOK_S):
+            reporter.tick()
+    return [question.answer() for question in questions]
 
 
 def _shown(metrics: Callable[[], T | None]) -> T | None:

@@ -1,12 +1,15 @@
-"""What a cell keeps of the engine that it was measured on."""
+"""What a cell keeps of the engine that it was measured on, and how long it waits for that."""
 
 import hashlib
+import threading
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 
+from harness.engines.provide import logged
 from harness.records.layout import Phase
-from harness.run.measure.measure_cell import _answered_models, _found
+from harness.run.measure.measure_cell import _answered_models, _answers, _found
 from tests.factories.recorded import records
 
 
@@ -40,3 +43,21 @@ def test_models_are_those_of_measured_answers_alone():
     prepared = SimpleNamespace(scenario=SimpleNamespace(lora=SimpleNamespace(adapters=())))
     found = _answered_models(load, prepared, None, "m")
     assert [(model.answered, model.requests) for model in found] == [("b", 1), ("a", 1)]
+
+
+def test_engines_are_read_at_the_same_time_and_a_wait_is_reported(monkeypatch):
+    """A frozen server took 20 seconds after its load, and each replica 20 more, without a line."""
+    monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0.0)
+    both, reported, lines = threading.Barrier(2), threading.Event(), []
+
+    def say(line):
+        lines.append(line)
+        reported.set()
+
+    def read(number):
+        both.wait(30)
+        return number, reported.wait(30)
+
+    answers = _answers([partial(read, 1), partial(read, 2)], say, "reading the engine's counters")
+    assert answers == [(1, True), (2, True)]
+    assert set(lines) == {"reading the engine's counters (0 s)"}
