@@ -265,7 +265,7 @@ class TestedLoad(Record, frozen=True, kw_only=True):
     why: Annotated[str | None, doc("Reason why a cell failed, or the sign of saturation; null: neither.")]
     spoiled: Annotated[bool, doc("Whether the client or the machine is the reason, not the server.")] = False
     disturbed: Annotated[
-        int, doc("Long probes that count for nothing: measured again, most at this load did far better.")
+        int, doc("Long probes that count in `runs` alone: measured again, most at this load did far better.")
     ] = 0
 
 

@@ -1,6 +1,7 @@
 """Answers a capacity search: the load up to which each backend keeps the scenario's limits."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
@@ -65,15 +66,15 @@ def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bo
     ]
     short, long = short_and_long(cells, searches)
     starts = sorted({cell.repeat % searches for cell in cells})
-    tested = tuple(_tested(short, long))
-    long = undisturbed(short, long)
-    low, value, high = _answer(short, long)
+    trusted = undisturbed(short, long)
+    tested = tuple(_tested(short, trusted, Counter(cell.load.value for cell in cells)))
+    low, value, high = _answer(short, trusted)
     kept_short = [cell.load.value for cell in short if kept_limits(cell, short=True)]
     return Capacity(
         label=label,
         kind="rate" if probes[0].load.kind == "rate" else "concurrency",
         value=value,
-        kept_by_search=tuple(_kept([c for c in long if c.repeat % searches == start]) for start in starts),
+        kept_by_search=tuple(_kept([c for c in trusted if c.repeat % searches == start]) for start in starts),
         kept_short=max(kept_short, default=None),
         interval=(low, value, high),
         searches=len(starts),
@@ -116,18 +117,18 @@ def _rounded(load: float) -> float:
     return float(f"{load:.3g}")
 
 
-def _tested(short_ones: Sequence[CellResult], long: Sequence[CellResult]) -> Iterator[TestedLoad]:
-    """Yields a row for each load that was tried, ascending."""
+def _tested(
+    short_ones: Sequence[CellResult], long: Sequence[CellResult], tried: Mapping[float, int]
+) -> Iterator[TestedLoad]:
+    """Yields a row for each load, ascending. `tried`: probes of each load, with those that do not count."""
     cells = [*((cell, True) for cell in short_ones), *((cell, False) for cell in long)]
-    counted = undisturbed(short_ones, long)
     served: dict[float, float] = {}
-    for value in sorted({cell.load.value for cell, _ in cells}):
+    for value, runs in sorted(tried.items()):
         here = [(cell, is_short) for cell, is_short in cells if cell.load.value == value]
         rates = [rate for cell, _ in here if (rate := cell.requests_per_s) is not None]
         if rates:
             served[value] = float(np.mean(rates))
-        trusted = [(cell, is_short) for cell, is_short in here if is_short or cell in counted]
-        saturated = _saturated(value, served, trusted)
+        saturated = _saturated(value, served, here)
         failed = [
             (is_spoiled(cell, short=is_short), why)
             for cell, is_short in here
@@ -138,14 +139,14 @@ def _tested(short_ones: Sequence[CellResult], long: Sequence[CellResult]) -> Ite
         shares = [cell.slo.attainment for cell, _ in here if cell.slo is not None]
         yield TestedLoad(
             value=value,
-            runs=len(here),
+            runs=runs,
             kept=len(here) - len(failed),
             attainment=float(np.mean(shares)) if shares else None,
             requests_per_s=served.get(value),
             saturated=saturated is not None,
             why=why,
             spoiled=not_server,
-            disturbed=len(here) - len(trusted),
+            disturbed=runs - len(here),
         )
 
 
@@ -178,16 +179,16 @@ def words(capacity: Capacity) -> str:
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
     higher = f"; {why}" if (why := _why_higher(capacity)) else ""
-    again = "".join(map(_again_words, capacity.tested))
+    again = "".join(
+        f"; measured again at {as_given(tried.value)}: {left_out}"
+        for tried in capacity.tested
+        if (left_out := left_out_words(tried))
+    )
     return f"{capacity.label}: {_answer_words(capacity)}{saturated}{higher}{again}"
 
 
-def _again_words(tried: TestedLoad) -> str:
-    if not tried.disturbed:
-        return ""
-    return (
-        f"; measured again at {as_given(tried.value)}: {counted(tried.disturbed, 'disturbed probe')} left out"
-    )
+def left_out_words(tried: TestedLoad) -> str:
+    return f"{counted(tried.disturbed, 'disturbed probe')} left out" if tried.disturbed else ""
 
 
 def is_answer(capacity: Capacity) -> bool:
@@ -254,7 +255,7 @@ def _spoiled(capacity: Capacity) -> Iterator[str]:
         if tried.spoiled:
             if tried.value > sure:
                 yield as_given(tried.value)
-        elif tried.kept < tried.runs:
+        elif tried.kept < tried.runs - tried.disturbed:
             return
 
 

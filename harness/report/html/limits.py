@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.model import CellResult, Limit
+from harness.model import CellResult, Limit, TestedLoad
 from harness.model.figures import share_of
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, number, percent_of_all
@@ -32,13 +32,18 @@ def _capacity(source: Source) -> Iterator[Html]:
                 f"{load.kept} of {load.runs}",
                 NOT_KNOWN if load.attainment is None else percent_of_all(load.attainment),
                 or_unknown(load.requests_per_s),
-                ": ".join(filter(None, ("saturated" if load.saturated else "", load.why))),
+                _why(load),
             ]
             for load in result.tested
         )
         head = [str(result.kind), "runs that kept them", "good requests, %", "answers per s", "why not"]
         caption = f"{result.label}: every load that was tried"
         yield details(caption, table(caption, head, rows, class_="numbers"))
+
+
+def _why(load: TestedLoad) -> str:
+    why = ": ".join(filter(None, ("saturated" if load.saturated else "", load.why)))
+    return "; ".join(filter(None, (why, capacity.left_out_words(load))))
 
 
 def _kept(source: Source) -> Iterator[Html]:

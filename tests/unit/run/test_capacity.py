@@ -207,6 +207,19 @@ def test_a_disturbed_long_probe_is_outvoted_by_two_more_of_its_load(disturbed, s
     assert len(sizes_of(cells, starts)[1]) <= MOST_LONG + MOST_AGAIN
 
 
+def test_a_disturbed_probe_tells_nothing_of_its_load():
+    """Its 2 answers per second saturate no load, and what the client spoiled above may be carried."""
+    of_eight = [long(8, kept, search=n, kind="concurrency", served=12 if kept else 2)
+                for n, kept in enumerate((True, False, True))]  # fmt: skip
+    above = long(16, True, kind="concurrency", served=24, reasons=[doubt("schedule-lag", "INVALID")])
+    found = only([cell(4, kind="concurrency", served=10), *of_eight, above])
+    tried = found.tested[1]
+    assert (tried.runs, tried.kept, tried.disturbed) == (3, 2, 1)
+    assert (tried.requests_per_s, tried.attainment, tried.why) == (12, 1.0, None)
+    assert found.saturated_from is None
+    assert "; may be higher: the client or the machine spoiled probes at 16; measured" in words(found)
+
+
 @pytest.mark.parametrize("limit", [6, 8, 24])
 @pytest.mark.parametrize("disturbed", range(3))
 def test_a_disturbed_probe_of_a_closed_loop_ends_no_search_far_below(disturbed, limit):

@@ -31,3 +31,11 @@ def test_less_than_all_requests_is_never_a_hundred_per_cent():
 def test_a_share_below_that_of_its_limit_does_not_read_as_it():
     limit = {"metric": "e2e_ms", "share": "p95", "limit_ms": 500.0, "within": 0.9496, "met": False}
     assert ">94.96<" in page(limits, cell(slo={"limits": [limit], "attainment": 0.9496}))
+
+
+def test_a_load_that_was_measured_again_names_the_probe_that_does_not_count():
+    tried = {"value": 8, "runs": 3, "kept": 2, "attainment": 1.0, "why": None, "disturbed": 1}
+    answer = {"label": "vllm", "kind": "rate", "kept_by_search": [], "tested": [tried]}
+    found = page(limits, capacity=[answer])
+    assert ">2 of 3<" in found
+    assert ">1 disturbed probe left out<" in found
