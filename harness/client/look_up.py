@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from harness.client.answer import Answer
 from harness.client.body import read_body
 from harness.client.limits import Account, LimitError, Limits
-from harness.errors import SetupError
+from harness.errors import SetupError, reason
 from harness.host.access import Access
 from harness.host.resolve import resolve
 from harness.untrusted import Secrets, one_line
@@ -43,7 +43,7 @@ class LookUp:
             return self._exchange(url, self._connection(parts.scheme, parts.netloc), path)
         except (OSError, http.client.HTTPException, LimitError, ValueError) as error:  # of a negative chunk
             self._connections.pop((parts.scheme, parts.netloc)).close()
-            words = one_line(self._secrets.hidden(str(error)), 200)
+            words = one_line(self._secrets.hidden(reason(error)), 200)
             raise SetupError(words or type(error).__name__, where=url) from None
 
     def _through_proxy(self, url: str) -> "Client | None":
@@ -102,10 +102,11 @@ class _Connection(http.client.HTTPConnection):
     """Reads answers on account."""
 
     account: Account
+    address: str | None = None  # which answered: to find it, each address is connected to
 
     def connect(self) -> None:
-        address = resolve(self.host, self.port)
-        self.sock = socket.create_connection((address.host, self.port), self.timeout)
+        self.address = self.address or resolve(self.host, self.port).host
+        self.sock = socket.create_connection((self.address, self.port), self.timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close_if_spoilt(self) -> None:

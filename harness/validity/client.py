@@ -10,7 +10,7 @@ from harness.metrics.view import Floats
 from harness.model import IssueCode, Quantiles, known
 from harness.model.numbers import apart, counted, percent_apart
 from harness.records.layout import Outcome
-from harness.untrusted.text import one_line
+from harness.validity.requests import error_shown
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.stalls import suspended
 
@@ -19,7 +19,6 @@ MAX_LOOP_LAG_MS = 5.0
 MAX_STAMP_UNCERTAINTY_MS = 0.1
 # Events that share a read have one stamp, and the gap between them is lost.
 MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
-_ERROR_CHARS = 80
 _MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
 
 
@@ -40,7 +39,7 @@ def _no_sockets(cell: Evidence) -> Iterator[Violation]:
     measured, errors = cell.view.measured, cell.records.errors
     unsent = np.flatnonzero(measured & (cell.view.requests["outcome"] == Outcome.NO_SOCKET)).tolist()
     if unsent:
-        text = one_line(errors[unsent[0]], _ERROR_CHARS) if errors else ""
+        text = error_shown(errors[unsent[0]]) if errors else ""
         yield Violation(f"{len(unsent)} of {np.count_nonzero(measured)}{text and f': {text}'}")
 
 

@@ -28,7 +28,8 @@ _ELSEWHERE = "the server redirects, which is not followed: give the address it n
 _PROXY = "a proxy got no answer from the engine: see its time limits, and the logs of both"
 _CUT = "the server, or a proxy before it, closed connections: see its log, and the time limits of the proxy"
 _CERTIFICATE = "the server's certificate expired or was replaced during the run: renew it, or --ca-cert FILE"
-_OPENSSL = re.compile(r"^\[SSL: \w+\] | \(_ssl\.c:\d+\)$")  # what Python puts around its words
+# What Python puts around the text of the system and of OpenSSL.
+_MARKS = re.compile(r"^\[(?:SSL: \w+|Errno -?\d+)\] | \(_ssl\.c:\d+\)$")
 # What to do, by the status or outcome that most failures have.
 _HINTS = {
     **dict.fromkeys(("HTTP 429", "HTTP 503", "HTTP 529"), _LESS),  # the last is Anthropic's
@@ -97,13 +98,18 @@ def _most_frequent_failure(cell: Evidence) -> tuple[str, str | UnsetType]:
         outcome, status = Outcome(rows["outcome"][row]), int(rows["http_status"][row])
         known = outcome == Outcome.HTTP_ERROR and status != UNKNOWN  # a file of another tool has none
         case = f"HTTP {status}" if known else outcome.name.lower().replace("_", " ")
-        texts.setdefault(case, Counter())[one_line(_OPENSSL.sub("", errors[row]), _ERROR_CHARS)] += 1
+        texts.setdefault(case, Counter())[error_shown(errors[row])] += 1
     if not texts:
         return "", UNSET
     case, count = most_first({case: seen.total() for case, seen in texts.items()})[0]
     text, _ = most_first(texts[case])[0]
     words = f", {text}" if text and text != case else ""
     return f"{f', {count} of them' if len(texts) > 1 else ''}: {case}{words}", case
+
+
+def error_shown(text: str) -> str:
+    """The error of a request in one short line, without the marks of Python."""
+    return one_line(_MARKS.sub("", text), _ERROR_CHARS)
 
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:

@@ -11,12 +11,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from harness.client import look_up as look_up_module
 from harness.client.answer import NoAnswer, NoAnswerError
 from harness.client.client import Client
 from harness.client.limits import Account, Limits
 from harness.client.look_up import LookUp
 from harness.errors import SetupError
 from harness.host.access import Access
+from harness.host.resolve import resolve
 from harness.untrusted import BadDocumentError
 from tests.factories.answers import CHUNKED, chunked
 from tests.factories.hostile import HARMS, head, serving, sized
@@ -108,6 +110,12 @@ def test_a_url_without_a_port_is_looked_up_at_that_of_its_scheme(monkeypatch):
     assert asked == [("gate", 443), ("gate", 80), ("gate", 81)]
 
 
+def test_a_page_that_is_refused_is_an_error_without_the_number_of_the_system():
+    with closing(LookUp(Access(), ROOMY)) as look_up, pytest.raises(SetupError) as caught:
+        look_up.ask("http://127.0.0.1:9/metrics")
+    assert str(caught.value) == "http://127.0.0.1:9/metrics: Connection refused"
+
+
 @pytest.mark.parametrize("outside", [True, False])
 def test_an_address_that_hangs_holds_up_no_question(outside, monkeypatch):
     """The name of the server has it first."""
@@ -163,8 +171,12 @@ def test_look_ups_open_again_what_was_closed():
     assert b"a: b\r\n" in heads[0]
 
 
-def test_look_ups_open_again_what_was_closed_without_a_word():
-    """As llama.cpp does after each answer."""
+def test_look_ups_open_again_what_was_closed_without_a_word(monkeypatch):
+    """As llama.cpp does after each answer. The addresses of its name are tried once: each read opened a
+    connection more to find the one that answers.
+    """
+    found = Mock(wraps=resolve)
+    monkeypatch.setattr(look_up_module, "resolve", found)
     with (
         serving(lambda _: iter([sized(b"x 1\n")]), stay=False) as url,
         closing(LookUp(Access(), ROOMY)) as look_up,
@@ -173,6 +185,7 @@ def test_look_ups_open_again_what_was_closed_without_a_word():
             assert look_up.ask(f"{url}/m").body == b"x 1\n"
             (connection,) = look_up._connections.values()
             select.select([connection.sock], [], [])  # the close has arrived
+    assert found.call_count == 1
 
 
 @pytest.mark.parametrize("reset", [False, True])

@@ -66,7 +66,7 @@ def test_each_rule_has_its_limit(changes, verdict, code):
 def test_requests_without_a_socket_are_no_failures_of_the_engine():
     made = records(*GOOD, {"outcome": Outcome.NO_SOCKET})
     assert shown(made) == ("1 of 11", "0")
-    made = replace(made, errors=[""] * 10 + ["no more open files"])
+    made = replace(made, errors=[""] * 10 + ["[Errno 24] no more open files"])
     assert codes(made) == ("INVALID", ["no-sockets"])
     assert shown(made) == ("1 of 11: no more open files", "0")
     verdict = judge(Evidence(RequestView(made), facts()))
@@ -267,6 +267,12 @@ def test_a_certificate_that_expired_in_the_run_is_named_without_the_marks_of_ope
     reason = only(made)
     assert reason.measured == f"1 of 11: connect failed, {words}"
     assert reason.hint.startswith("the server's certificate expired or was replaced")
+
+
+def test_a_connection_that_was_refused_is_named_without_the_number_of_the_system():
+    made = records(*GOOD, {"outcome": Outcome.CONNECT_FAILED})
+    made.errors[10] = "[Errno 111] Connection refused"
+    assert only(made).measured == "1 of 11: connect failed, Connection refused"
 
 
 @pytest.mark.parametrize(("last", "lower"), [(Outcome.TIMEOUT, True), (Outcome.RESET, False)])
