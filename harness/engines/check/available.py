@@ -113,7 +113,7 @@ class Machine:
 
     def folder_bytes(self, path: str, pattern: str) -> int:
         """The size of the files with such a name in a folder; 0: there is none."""
-        return sum(file.stat().st_size for file in Path(path).glob(pattern))
+        return sum(file.stat().st_size for file in Path(path).glob(pattern) if file.is_file())
 
     def has_file(self, path: str) -> bool:
         return paths.entry(Path(path)) is not None

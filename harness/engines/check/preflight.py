@@ -19,6 +19,8 @@ from harness.spec.backend import Backend, CudaProcess
 
 # Values of engines that keep the whole model on their GPUs, in a share of the memory.
 _ON_GPUS = {"memory_share", "tensor_parallel"}
+# Number types of a folder, by its config.json, whose weights engines may keep in fewer bits than the files.
+_LOADED_SMALLER = {"float32", "float64", "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +185,16 @@ def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
 
 
 def _gpu_memory(engine: Planned, definition: Backend, machine: Machine) -> Iterator[SetupError]:
-    """Yields for weights that do not even fit alone, of engines that keep all of them on their GPUs."""
+    """Yields for weights that do not even fit alone, of engines that keep all of them on their GPUs.
+
+    Flags of a variant may keep some on the CPU, leave layers out or quantise, under many names.
+    """
     values, args = definition.engine.values, " ".join(definition.engine.args)
-    if not values.keys() >= _ON_GPUS or "offload" in args or "quantiz" in args:
+    if engine.ref.variant or not values.keys() >= _ON_GPUS or "offload" in args or "quantiz" in args:
         return
-    needed, gpus = _weights_bytes(engine, machine), machine.chosen_gpus(gpus_needed(definition))
-    there = machine.gpu_memory_bytes(gpus) if needed and gpus else None
+    wanted = gpus_needed(definition)
+    needed, gpus = _weights_bytes(engine, machine), machine.chosen_gpus(wanted)
+    there = machine.gpu_memory_bytes(gpus) if needed and len(gpus) == wanted else None
     if there is not None and needed > there:
         yield SetupError(
             f"the weights of {engine.model_name} take {needed / GIB:.1f} GiB, and GPU {', '.join(gpus)} has "
@@ -198,12 +204,12 @@ def _gpu_memory(engine: Planned, definition: Backend, machine: Machine) -> Itera
 
 
 def _weights_bytes(engine: Planned, machine: Machine) -> float:
-    """0: not known."""
+    """0: not known, as of a folder in float32, which engines load in half of that."""
     track_name = track_of(engine.ref, engine.choice, engine.model_name, engine.model)
     track = engine.model.tracks.get(track_name or "")
     if track is None or track.weights != "hf":
         return 0
-    if track.path:
+    if track.path and track.quantisation not in _LOADED_SMALLER:
         return machine.folder_bytes(track.path, "model*.safetensors")  # not a second form next to it
     return (engine.model.parameters_millions or 0) * 2e6 if track.quantisation.startswith("bf16") else 0
 

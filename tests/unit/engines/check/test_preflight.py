@@ -94,11 +94,14 @@ def no_devices(monkeypatch, tmp_path):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
+FEWER = {"fewer": "--hf-overrides '{\"num_hidden_layers\": 4}'"}
+
+
 def planned(backends, mode="auto", device="auto", model=None, **values):
     name, known = choose_model(None)
     return {
         ref.label: Planned(as_launched(ref, choice), choice, name, model or known, values)
-        for ref in parse_backend_list(backends)
+        for ref in parse_backend_list(backends, own=FEWER if "@fewer" in backends else {})
         for choice in [resolve_launch(ref, mode, device)]
     }
 
@@ -220,7 +223,10 @@ def test_the_disk_must_hold_what_is_to_be_installed_for_all_of_them():
 
 
 BF16 = Model("A model", "its own", None, 7616, tracks={"bf16": Track("hf", "bf16", repo="them/model")})
-ON_DISK = Model("A model", "its own", tracks={"local": Track("hf", "?", path="/big")})
+ON_DISK, WIDE, UNNAMED = (
+    Model("A model", "its own", tracks={"local": Track("hf", kind, path="/big")})
+    for kind in ("bfloat16", "float32", "unknown")
+)
 AWQ = Model("A model", "its own", None, 7616, tracks={"awq": Track("hf", "AWQ", repo="them/model")})
 
 
@@ -232,6 +238,9 @@ AWQ = Model("A model", "its own", None, 7616, tracks={"awq": Track("hf", "AWQ", 
         ("vllm", BF16, 8, 2, None),  # together they hold it
         ("vllm", BF16, None, 1, None),  # memory of the host
         ("vllm", ON_DISK, 12, 1, "20.0"),
+        ("vllm", WIDE, 12, 1, None),  # the engine loads it in bfloat16
+        ("vllm", UNNAMED, 12, 1, None),
+        ("vllm@fewer", BF16, 8, 1, None),
         ("vllm", AWQ, 4, 1, None),  # what it takes is not known
         ("transformers", BF16, 8, 1, None),  # it may keep a part on the CPU
     ],
@@ -249,6 +258,19 @@ def test_weights_that_no_gpu_holds_are_found_before_they_are_downloaded(
         name = plan["vllm"].model_name
         says = f"{', '.join(plan)}: the weights of {name} take {weights_gib} GiB, and GPU 0 has {gib}.0 GiB →"
         assert line.startswith(says)
+
+
+def test_too_few_gpus_are_the_only_thing_said_of_them(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    (line,) = told(planned("vllm", "process", "cuda", BF16, tensor_parallel=2), **{"gpu memory": 8 << 30})
+    assert "needs 2 GPUs (0): 1 to choose from" in line
+
+
+def test_a_folder_is_as_large_as_the_weights_that_are_there(tmp_path):
+    (tmp_path / "model-1.safetensors").write_bytes(b"12345")
+    (tmp_path / "model-2.safetensors").symlink_to(tmp_path / "gone")  # of a cache that was cleared
+    (tmp_path / "consolidated.safetensors").write_bytes(b"12345")
+    assert Machine().folder_bytes(str(tmp_path), "model*.safetensors") == 5
 
 
 def test_gated_weights_need_a_token():
