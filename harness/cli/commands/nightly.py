@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.display.output import print_error
+from harness.cli.display.live import wrapped
+from harness.cli.display.output import UNBROKEN, page_width, print_error
 from harness.cli.flags import options
 from harness.errors import BenchError, ExitCode, SpecError, writing
 from harness.model.numbers import duration
@@ -95,7 +96,7 @@ def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") 
     """A line for each run, and whether those of known length fit the budget."""
     from harness.cli.display.dry_run import describe
 
-    total_s, unknown = 0.0, 0
+    total_s, unknown, width = 0.0, 0, page_width(UNBROKEN)
     for number, (entry, run) in enumerate(zip(suite.run, found, strict=True), 1):
         words = "files" if run is None else "wrong"
         if run is not None and not isinstance(run, BenchError):
@@ -105,10 +106,10 @@ def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") 
             seconds = None if load_s is None else load_s + (plan.starts_s or 0.0)
             total_s += seconds or 0.0
             words = "how long it takes is not known" if seconds is None else duration(seconds)
-        print(f"{number} of {len(suite.run)}: {entry.title}: {words}")
-    known = f"{duration(total_s)} by earlier nights" if total_s else "no earlier night says how long it takes"
-    rest = f", and {unknown} of unknown length" if unknown and total_s else ""
-    print(f"{known}{rest}; the budget is {duration(60 * suite.suite.budget_minutes)}")
+        print(wrapped(f"{number} of {len(suite.run)}: {entry.title}: {words}", width))
+    rest = f", and {unknown} of unknown length" if unknown else ""
+    known = f"{duration(total_s)} by earlier nights{rest}; " if total_s else ""
+    print(f"{known}the budget is {duration(60 * suite.suite.budget_minutes)}")
 
 
 def _behind(suite: "Suite") -> Iterator[str]:

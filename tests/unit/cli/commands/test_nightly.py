@@ -215,7 +215,16 @@ def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, ca
     assert said.out.splitlines()[1:] == [
         "2 of 3: chat: transformers: wrong",
         "3 of 3: fixed-length: vlm: wrong",
-        "no earlier night says how long it takes; the budget is 10 min",
+        "the budget is 10 min",
     ]
     assert main(["nightly", "truth", "--dry-run"]) == ExitCode.OK
     assert (night.asked, list(tmp_path.iterdir())) == (None, [tmp_path / "mine.toml"])
+
+
+def test_a_dry_run_keeps_to_the_width_of_the_terminal(night, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    assert main(["nightly", "mine.toml", "--dry-run"]) == ExitCode.USAGE
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("1 of 3: shared-prefix: vllm, llamacpp, ")
+    assert len(first) <= 70
+    assert second.endswith("how long it takes is not known")
