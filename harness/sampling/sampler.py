@@ -57,12 +57,12 @@ class Runner:
         try:
             self.source.open()
             self._read()
+            self.facts.unavailable = ""  # before anybody who waits for `opened` reads it
         except UnavailableError as reason:
             self.facts.unavailable = str(reason)
             return
         finally:
             self.opened.set()
-        self.facts.unavailable = ""
         beat = time.monotonic()
         while not self.ended.wait(max(0.0, beat - time.monotonic())):
             began = time.monotonic()

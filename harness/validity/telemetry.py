@@ -51,9 +51,10 @@ def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
         if about.get("broken"):
             label = _NAMES.get(name, name)
             named = source.unavailable.startswith(label)
+            keeps = "; `nvidia-smi -pm 1` keeps it loaded" if label == "NVML" else ""
             yield (
                 source.unavailable if named else f"{label}: {source.unavailable}",
-                "there seems to be a GPU: reload its driver, or reboot; `nvidia-smi -pm 1` keeps it loaded",
+                f"there seems to be a GPU: reload its driver, or reboot{keeps}",
             )
         for device, lost in (about.get("lost") or {}).items():
             yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"

@@ -9,6 +9,7 @@ from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, Unavailable
 from harness.sampling.sources.visible import AMD, NOT_NAMED, visible
 
 _SLOWLY = 10  # reads between two of what changes slowly
+_NO_DRIVER = 34  # AMDSMI_STATUS_DRIVER_NOT_LOADED: ROCm is installed, and there is no GPU
 
 
 class AmdGpus:
@@ -37,7 +38,7 @@ class AmdGpus:
             handles = list(smi.amdsmi_get_processor_handles())
             facts = [self._facts(index, handle) for index, handle in enumerate(handles)]
         except smi.AmdSmiException as error:
-            self.about["broken"] = True
+            self.about["broken"] = getattr(error, "err_code", None) != _NO_DRIVER
             raise UnavailableError(f"amdsmi: {error}") from None
         chosen, why = visible(self._env, [str(fact["uuid"]) for fact in facts], {}, AMD)
         self.about["devices"] = [facts[index] for index in chosen]

@@ -278,6 +278,11 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
     assert warning.hint == "its figures are null, or of a part"
     assert gap(dead | {"reads": 0}).startswith("NVML did not answer: refused")
     assert "mismatch" in gap(source(unavailable="NVML: version mismatch", about={"broken": True}))
+    hints = [
+        gaps([sampled("0", **{name: source(unavailable="fault", about={"broken": True})})])[0].hint
+        for name in ("nvidia-slow", "amd")
+    ]
+    assert ["nvidia-smi" in hint for hint in hints] == [True, False]
     assert "gpu.1 was lost" in gap(source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}}))
     assert gaps([sampled("0", engine=source())]) == []
 

@@ -173,6 +173,13 @@ def test_a_library_that_fails_is_a_fault_and_none_at_all_is_not(library, monkeyp
     with pytest.raises(UnavailableError, match="amdsmi: not supported"):
         gpus.open()
     assert gpus.about["broken"] is True
+    refusal = AmdSmiError("AMDSMI_STATUS_DRIVER_NOT_LOADED")
+    refusal.err_code = 34
+    library.amdsmi_init = lambda: (_ for _ in ()).throw(refusal)
+    gpus = AmdGpus({}, frozenset, 0.1)
+    with pytest.raises(UnavailableError, match="DRIVER_NOT_LOADED"):
+        gpus.open()
+    assert gpus.about["broken"] is False, "ROCm on a machine without a GPU"
     monkeypatch.setitem(sys.modules, "amdsmi", None)
     gpus = AmdGpus({}, frozenset, 0.1)
     with pytest.raises(UnavailableError, match=r"^amdsmi: "):

@@ -1,12 +1,13 @@
 """How one source is read: asked again where it failed, and what is said of it."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from harness.host.access import Access
 from harness.sampling import sampler
-from harness.sampling.job import Exporter, Watch
+from harness.sampling.job import Exporter, SourceFacts, Watch
 from harness.sampling.sampler import Runner, next_beat_s, sources
 from harness.sampling.sources import UnavailableError, UnreadableError
 from harness.sampling.spill import Spill
@@ -108,6 +109,24 @@ def test_a_source_that_fails_to_the_end_says_since_when(spill):
     assert facts.reads == 0
     assert facts.failures >= 2
     assert facts.failing_since_ns is not None
+
+
+@pytest.mark.parametrize("opening", [None, UnavailableError("none here")])
+def test_whoever_waits_for_a_source_to_open_reads_how_it_went(spill, monkeypatch, opening):
+    facts, seen = SourceFacts(), []
+
+    class Opened(threading.Event):
+        def set(self):
+            seen.append(facts.unavailable)
+            super().set()
+
+    ended = threading.Event()
+    monkeypatch.setattr(sampler, "threading", SimpleNamespace(Event=Opened, Thread=threading.Thread))
+    runner = Runner(Source(1.0, opening=opening), spill, ended, facts)
+    runner.opened.wait(timeout=30)
+    ended.set()
+    runner.thread.join(timeout=30)
+    assert seen == [str(opening or "")]
 
 
 def test_a_source_that_takes_too_long_to_open_is_not_one_that_failed(spill):
