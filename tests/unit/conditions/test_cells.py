@@ -401,8 +401,9 @@ def test_lengths_that_differ_do_not_read_alike():
 
 
 def test_equal_means_of_different_chats_say_so():
-    chats = [{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}]
-    (entry,) = unequal([cell("a", rows=chats), cell("b", rows=chats[::-1])])
+    """They are the last of ten: a hash of all their counts finds what the first eight counts do not."""
+    alike, *chats = ({"texts": [1], "prompt": tokens} for tokens in (110, 100, 120))
+    (entry,) = unequal([cell("a", rows=[alike] * 8 + chats), cell("b", rows=[alike] * 8 + chats[::-1])])
     assert (entry.code, entry.matters) == ("prompt-tokens", False)
     assert entry.text == "prompt tokens of the same chats: 110.0 (a, b) on average, others in single chats"
 

@@ -94,6 +94,7 @@ def test_a_hit_rate_that_is_not_known_says_why(answers, why):
 def test_counters_stand_in_for_a_usage_that_cannot_be():
     counted = {"prompt_tokens": 400.0, "cached_prompt_tokens": 100.0}
     assert cache_hits.hit_rate_of(cell((100, 101), server_counters=counted)) == (0.25, "counters")
+    assert cache_hits.hit_rate_of(cell((100, 0), server_counters=counted)) == (0.0, "usage")
 
 
 @pytest.mark.parametrize(

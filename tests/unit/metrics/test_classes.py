@@ -191,8 +191,10 @@ def test_kinds_that_are_lengths_come_by_their_length():
 
 
 def test_turns_are_counted_from_one():
-    asked = requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
-    found, _ = classes.by_class("by_turn", RequestView(records(*SIX)), asked)
+    asked = requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(8)))
+    warm = {"texts": [900], "prompt": 100, "cached": 0, "phase": Phase.WARMUP}
+    found, _ = classes.by_class("by_turn", RequestView(records(*SIX, warm, warm)), asked)
+    assert {turn: (stats.requests, stats.ok) for turn, stats in found.items()} == {"1": (3, 3), "2": (3, 3)}
     assert {turn: stats.ttft_ms.mean for turn, stats in found.items()} == pytest.approx({"1": 30, "2": 40})
     assert {turn: stats.cached_share for turn, stats in found.items()} == pytest.approx({"1": 0.3, "2": 0.4})
     view = RequestView(records(*SIX))

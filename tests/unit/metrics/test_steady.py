@@ -207,6 +207,8 @@ def test_a_wave_and_a_half_of_users_half_of_whom_hang_up_is_not_sent_at_once():
     every = records(*rows)
     every.requests["phase"][::2] = Phase.IMPATIENT
     assert steady_state(RequestView(every), load("concurrency", 8)).why == "too few requests to tell"
+    every.requests["phase"] = Phase.IMPATIENT
+    assert steady_state(RequestView(every), load("concurrency", 8)).why == "no measured request was sent"
 
 
 def test_a_slow_first_answer_after_a_start_is_no_doubt():

@@ -45,6 +45,7 @@ def test_a_load_point_and_runs_of_one_that_are_not_there_are_missing():
     old = [*runs(), *runs(value=8), *runs(value=16)]
     new = [*runs(), *runs(1, value=8)]
     assert lacks(old, new) == [("c8", None, "1 run, the baseline has 4"), ("c16", None, "not measured")]
+    assert lacks(old, runs()) == [("c8", None, "not measured"), ("c16", None, "not measured")]
     assert lacks(runs(), runs(3)) == [("c4", None, "3 runs, the baseline has 4")]
     assert lacks(runs(3), [*runs(), *runs(value=8)]) == []
 
