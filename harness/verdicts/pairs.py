@@ -17,7 +17,7 @@ from harness.verdicts.change_words import share_words, words_apart
 from harness.verdicts.comparable import obstacles, refusal
 from harness.verdicts.evidence import RATES, flattered, kind_of
 from harness.verdicts.prospects import MOST_STARTS, Costs, Prospect, levels
-from harness.verdicts.ratio import Ratio, ratio, share_of
+from harness.verdicts.ratio import Limits, Ratio, ratio, share_of
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
@@ -149,31 +149,17 @@ class _Test:
         return self.pairing.a, self.pairing.b
 
     @property
-    def floor(self) -> float:
-        """Smallest difference that counts, with what unequal work may add."""
-        own = self.rules.floor_of([side.label for side in self.sides], self.pairing.load.label, self.metric)
-        return (1 + own) * (1 + self.apart) - 1
-
-    @property
-    def same_within(self) -> float:
-        """Margin of `same` as a share, less what unequal work may hide."""
-        return (1 + self.rules.same_within) / (1 + self.apart) - 1
+    def limits(self) -> Limits:
+        labels = [side.label for side in self.sides]
+        return Limits.of_work(self.rules, labels, [self.pairing.load.label], self.metric, self.apart)
 
     @property
     def p_apart(self) -> float:
-        edge = math.log1p(self.floor)
-        return 1.0 if self.test.shift is None else self.test.shift.p_beyond(-edge, edge)
+        return 1.0 if self.test.shift is None else self.limits.p_apart(self.test.shift)
 
     @property
     def p_same(self) -> float:
-        """p of the hypothesis that the difference is beyond the margin of `same`.
-
-        It is 1 if the floor exceeds the margin: no difference is then known to be within it.
-        """
-        if self.test.shift is None or self.floor > self.same_within:
-            return 1.0
-        edge = math.log1p(self.same_within)
-        return self.test.shift.p_outside(-edge, edge)
+        return 1.0 if self.test.shift is None else self.limits.p_same(self.test.shift)
 
     def finding(self, judged: _Judged | None) -> PairVerdict:
         interval = detectable = family_ratio = None
@@ -184,7 +170,7 @@ class _Test:
             interval = exponential(shift.interval(1 - alpha))
             strictest = alpha / (judged.members if judged else 1)
             reach = shift.detectable(alpha=strictest)
-            detectable = (1 + self.floor) * math.exp(reach) - 1 if reach < MOST_DETECTABLE else None
+            detectable = (1 + self.limits.floor) * math.exp(reach) - 1 if reach < MOST_DETECTABLE else None
         if shift is not None and judged is not None:
             family_ratio = exponential(shift.interval(1 - _level(verdict.kind, judged)))
         return PairVerdict(
@@ -267,19 +253,19 @@ class _Test:
     def _measured(self, judged: _Judged) -> _Verdict:
         """The verdict from the runs that have a figure."""
         assert self.test.shift is not None
-        alpha, same = self.rules.alpha, self.same_within
+        alpha, limits = self.rules.alpha, self.limits
         span = exponential(self.test.shift.interval(1 - alpha))
         over = f"over {self.test.runs_words(self.rules.named(self.sides))}"
         if judged.p_apart < alpha:
             better = (span.estimate < 1) == (better_of(self.metric) == "lower")
-            words, floor = words_apart(span, self.floor)
+            words, floor = words_apart(span, limits.floor)
             why = f"{words} {over}, beyond the floor of {floor}{self._unequal}"
             return _Verdict("faster" if better else "slower", why)
         if judged.p_same < alpha:
-            words, margin = words_apart(span, same)
+            words, margin = words_apart(span, limits.same)
             return _Verdict("same", f"{words} {over}, within {margin}")
-        needed = _runs_needed(self.test, self.floor, same, alpha / judged.members)
-        words, floor, margin = words_apart(span, self.floor, same)
+        needed = _runs_needed(self.test, limits, alpha / judged.members)
+        words, floor, margin = words_apart(span, limits.floor, limits.same)
         lacks = self._undecided(span, judged, needed, floor, margin)
         return _Verdict("not enough runs", f"{words} {over}: {lacks}", lacks, needed)
 
@@ -289,26 +275,28 @@ class _Test:
         more = (rules.looks[-1] - rules.last_look) // rules.blocks if rules.looks and rules.last_look else 0
         if self.test.shift is None or judged is None or not more:
             return None
-        same = None if self.floor > self.same_within else math.log1p(self.same_within)
-        prospect = Prospect(math.log1p(self.floor), same, judged.level_apart, judged.level_same)
+        limits = self.limits
+        same = None if limits.floor > limits.same else math.log1p(limits.same)
+        prospect = Prospect(math.log1p(limits.floor), same, judged.level_apart, judged.level_same)
         return prospect.chance(self.test.shift, runs, runs + more, 1 if self.test.paired else 2)
 
     def _levels(self, judged: _Judged | None) -> Levels | None:
         if set(self.test.units) != {"starts"} or self.test.shift is None or judged is None:
             return None
         costs = Costs(*(sum(side.seconds(part) for side in self.sides) for part in ("block", "start")))
-        room = _room(self.test, self.floor, self.same_within)
+        room = _room(self.test, self.limits)
         most = self.rules.looks[-1] // self.rules.blocks if self.rules.looks else MOST_STARTS
         return levels(self.test.blocks, costs, room, self.rules.alpha / judged.members, most)
 
     def _undecided(
         self, span: Interval, judged: _Judged, needed: int | None, floor_words: str, margin: str
     ) -> str:
-        floor, same, members = self.floor, self.same_within, judged.members
+        limits, members = self.limits, judged.members
+        floor, same = limits.floor, limits.same
         more, many = self.test.each(f"{needed} "), self.test.each()
         advice = f"about {more} would decide" if needed else f"very many {many} would be needed"
         least = self.test.shift.least if self.test.shift and not needed else 0.0
-        if 0 < _room(self.test, floor, same) < 2 * least:  # at 95%
+        if 0 < _room(self.test, limits) < 2 * least:  # at 95%
             advice = "the files print too few digits to decide"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
@@ -374,10 +362,10 @@ def _level(verdict: ComparisonVerdict, judged: _Judged) -> float:
     return levels.get(verdict, min(judged.level_apart, judged.level_same))
 
 
-def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | None:
+def _runs_needed(test: Ratio, limits: Limits, alpha: float) -> int | None:
     """Fewest runs whose interval would be clear of a limit, if estimate and spread stay; None: too many."""
     assert test.shift is not None
-    have, room = min(test.runs), _room(test, floor, same)
+    have, room = min(test.runs), _room(test, limits)
     spread = test.shift.error * have**0.5
     for runs in range(have + 1, MOST_RUNS_ADVISED + 1):
         freedom = runs - 1 if test.paired else 2 * (runs - 1)
@@ -387,12 +375,12 @@ def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | 
     return None
 
 
-def _room(test: Ratio, floor: float, same: float) -> float:
+def _room(test: Ratio, limits: Limits) -> float:
     """Distance in log ratio from the estimate to a limit that intervals can be clear of; none if below 0."""
     assert test.shift is not None
     away = abs(test.shift.estimate)
-    beyond = away - math.log1p(floor)
-    return beyond if floor > same else max(beyond, math.log1p(same) - away)
+    beyond = away - math.log1p(limits.floor)
+    return beyond if limits.floor > limits.same else max(beyond, math.log1p(limits.same) - away)
 
 
 def left_out_words(out: Mapping[str, int], measured: int) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -12,15 +12,9 @@ from harness.metrics.distribution import samples_needed
 from harness.model import Estimate, Interval, Method
 from harness.model.numbers import counted
 from harness.stats.bootstrap import Pool, log_quantile, log_quantile_ratio
-from harness.stats.runs import (
-    Either,
-    Floats,
-    Shift,
-    exponential,
-    hull,
-    middle,
-)
+from harness.stats.runs import Either, Floats, Shift, exponential, hull, middle
 from harness.stats.serial import independent_share
+from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series, Unit, Work, aligned, by_start
 
 T = TypeVar("T")
@@ -78,6 +72,35 @@ class Ratio:
             pair = " and ".join(f"a {unit.removesuffix('s')}" for unit in units) if units[1:] else units[0]
             counts = f"{self.runs[0]} pairs of {pair}" + (" of this start" if self.of_one_start else "")
         return counts + (", requests pooled" if self.method == "pooled" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one comparison, as shares, with what unequal work may move its ratio by."""
+
+    floor: float  # smallest difference that counts
+    same: float  # margin of `same`
+
+    @classmethod
+    def of_work(
+        cls, rules: Rules, labels: Iterable[str], loads: Iterable[str], metric: str, apart: float
+    ) -> Self:
+        """`apart`: by which share unequal work may move the ratio."""
+        own = max(rules.floor_of(labels, load, metric) for load in loads)
+        return cls((1 + own) * (1 + apart) - 1, (1 + rules.same_within) / (1 + apart) - 1)
+
+    def p_apart(self, shift: Shift | Either) -> float:
+        """p of the hypothesis that the difference is within the floor."""
+        edge = math.log1p(self.floor)
+        return shift.p_beyond(-edge, edge)
+
+    def p_same(self, shift: Shift | Either) -> float:
+        """p of the hypothesis that the difference is beyond the margin of `same`.
+
+        It is 1 if the floor exceeds the margin: no difference is then known to be within it.
+        """
+        edge = math.log1p(self.same)
+        return 1.0 if self.floor > self.same else shift.p_outside(-edge, edge)
 
 
 def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:

@@ -169,7 +169,7 @@ def _plant_straight() -> Any:
         found = between(points, x)
         return found and Between(found.middle, found.middle, found.middle)
 
-    return mock.patch("harness.verdicts.per_user.between", straight)
+    return mock.patch("harness.verdicts.speed_curves.between", straight)
 
 
 def _plant_power() -> Any:
@@ -179,7 +179,7 @@ def _plant_power() -> Any:
         found = between(points, x)
         return found and Between(found.low, found.low, found.low)
 
-    return mock.patch("harness.verdicts.per_user.between", power)
+    return mock.patch("harness.verdicts.speed_curves.between", power)
 
 
 PLANTS: dict[str, Callable[[], Any]] = {"straight": _plant_straight, "power-law": _plant_power}

@@ -22,7 +22,7 @@ from harness.report.charts.values import Value, kinds_words
 from harness.report.view import Group, Row, point_words
 from harness.report.wording import capital, plain, short_names
 from harness.verdicts.evidence import state_of
-from harness.verdicts.per_user import STEADY, gpus_of
+from harness.verdicts.speed_curves import STEADY, gpus_of
 
 LONGEST_MARK = 30  # characters of a label next to a point
 LATENCIES = charted(lambda charts: charts.rate)

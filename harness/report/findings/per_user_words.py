@@ -9,7 +9,7 @@ from harness.model import Interval, Summary
 from harness.model.numbers import counted, short
 from harness.model.per_user import SpeedLevel, SpeedPair
 from harness.report.wording import listing, plain
-from harness.verdicts.per_user import KINDS, curves
+from harness.verdicts.speed_curves import KINDS, curves
 
 MOST_PAIRS = 3  # of a speed that are spelled out; summary.json has all
 

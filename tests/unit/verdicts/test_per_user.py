@@ -9,7 +9,8 @@ from harness.model import Validity
 from harness.report.findings.per_user_words import no_shared_speed, per_user_lines
 from harness.report.tables.per_user import per_user_tables
 from harness.verdicts import Rules
-from harness.verdicts.per_user import curves, speed_levels
+from harness.verdicts.per_user import speed_levels
+from harness.verdicts.speed_curves import curves
 from tests.factories.documents import changed
 from tests.factories.summaries import UNSTEADY, cell, summary
 
@@ -294,6 +295,23 @@ def test_gpus_share_the_tokens():
     assert level.per == "GPU"
     alone, shared = (figure.tokens_per_s for figure in level.figures)
     assert alone == pytest.approx(2 * shared)
+
+
+def test_a_backend_of_which_every_run_is_invalid_does_not_hide_the_gpus_of_the_others():
+    known = {"engine_gpus": (0,), "devices": []}
+    cells = [changed(run, gpu=known) for name in ("vllm", "sglang") for run in sweep(name)]
+    spoiled = Validity.of([changed_reason("engine-died")])
+    level, *_ = speed_levels([*cells, *sweep("lmdeploy", validity=spoiled)], RULES)
+    assert level.per == "GPU"
+
+
+def test_figures_of_a_file_that_are_next_to_nothing_end_no_run():
+    tiny = [
+        changed(run, output_tokens_per_s=1e-300 * run.output_tokens_per_s, imported={"level": "summary"})
+        for run in sweep("vllm")
+    ]
+    first, *_ = levels(tiny, sweep("sglang"))
+    assert first.figures[0].tokens_per_s == pytest.approx(1e-300 * first.figures[1].tokens_per_s)
 
 
 def test_the_table_has_a_column_for_each_speed():
