@@ -13,6 +13,7 @@ from itertools import groupby
 from operator import mul
 
 from harness.model import Agreement, LoadPoint, known
+from harness.model.grouping import grouped
 from harness.model.measures import Measure, charted, measure
 from harness.model.numbers import number, percent_figure
 from harness.report.charts.axes import fitted, linear
@@ -22,7 +23,7 @@ from harness.report.charts.values import Value, kinds_words
 from harness.report.view import Group, Row, point_words
 from harness.report.wording import capital, plain, short_names
 from harness.verdicts.evidence import state_of
-from harness.verdicts.speed_curves import STEADY, gpus_of
+from harness.verdicts.speed_curves import STEADY, gpus_of, owner_of
 
 LONGEST_MARK = 30  # characters of a label next to a point
 LATENCIES = charted(lambda charts: charts.rate)
@@ -77,10 +78,10 @@ def _against(latency: Measure, kind: str, *, by_load: bool) -> _Axes:
 
 
 def _per_user(kind: str, groups: Sequence[Group], rates: Series, order: Sequence[str]) -> Iterator[Chart]:
-    """Throughput per GPU if every engine's GPUs are known, else of the machine."""
-    gpus = {row.label: gpus_of(row.usable) for group in groups for row in group.rows}
-    owner = "GPU" if gpus and all(gpus.values()) else "machine"
-    by = {label: float(count if owner == "GPU" else 1) for label, count in gpus.items()}
+    usable = [cell for group in groups for row in group.rows for cell in row.usable]
+    owner = owner_of(usable)
+    by_label = grouped((cell.label, cell) for cell in usable)
+    by = {label: float(gpus_of(mine) if owner == "GPU" else 1) for label, mine in by_label.items()}
     speeds = {
         label: {
             point: _map(value, lambda ms: 1000 / ms) for point, value in mine.items() if min(value.ends) > 0

@@ -172,6 +172,10 @@ def test_it_is_per_gpu_where_every_engines_gpus_are_known():
     assert (a, b) == (pytest.approx(59.2), pytest.approx(118.4))
     mixed = made(cell("a", gpu=gpus), cell("b"), cell("c"))["pareto-per-user-concurrency"]
     assert mixed.y.title == "tokens/s per machine"
+    bad = verdict("INVALID", "engine-died", "exit code 1", "none", "")
+    twice = [cell("a", gpu=one, load=load) for load in (ONE, FOUR)]
+    died = made(*twice, cell("b", gpu=one), cell("b", gpu=one, load=FOUR, validity=bad))
+    assert died["pareto-per-user-concurrency"].y.title == "tokens/s per GPU"
 
 
 def test_two_backends_at_one_load_have_no_trade_off():
