@@ -174,7 +174,7 @@ def test_it_is_per_gpu_where_every_engines_gpus_are_known():
     assert mixed.y.title == "tokens/s per machine"
     bad = verdict("INVALID", "engine-died", "exit code 1", "none", "")
     twice = [cell("a", gpu=one, load=load) for load in (ONE, FOUR)]
-    died = made(*twice, cell("b", gpu=one), cell("b", gpu=one, load=FOUR, validity=bad))
+    died = made(*twice, cell("b", gpu=one, load=ONE), cell("b", gpu=one, load=FOUR, validity=bad))
     assert died["pareto-per-user-concurrency"].y.title == "tokens/s per GPU"
 
 
