@@ -131,6 +131,7 @@ def test_requests_of_other_lengths_are_no_repeats(tmp_path, of, change, says):
         ([16, 656], [16, 1296], False),
         ([100, 100], [104, 104], True),
         ([100, 100], [106, 106], False),
+        ([106, 106], [100, 100], False),
     ],
 )
 def test_lengths_that_differ_by_chance_are_those_of_repeats(tmp_path, lengths, others, repeats):

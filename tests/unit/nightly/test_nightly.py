@@ -268,6 +268,11 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
     assert ", since run-03 (of 2026-11-04, engine 0.27); the best level ended with run-02 " in first
     assert len(others) == 7
     assert all(", by one step, since the same run; 95% interval " in line for line in others)
+    assert "<summary>Each of" not in page(replace(made, drifts=found[:6]))
+    assert "<summary>Each of the 7 figures" in page(replace(made, drifts=found[:7]))
+    newer = documents.changed(found[0].since, run="run-04", created_utc="2026-11-05T03:00:00Z")
+    both = page(replace(made, drifts=(replace(found[0], since=newer), found[1])))
+    assert "- `bench compare run-02 run-04` names all" in both
     assert verdict(replace(made, new=0)) == "Worse for several nights: 8 figures, none new."
     (added,) = series([documents.changed(entries_of[-1], label="added")])
     with_added = replace(made, courses=(*courses, added))
@@ -298,6 +303,8 @@ def test_what_is_missing_is_said(tmp_path):
     assert verdict(left_out) == words
     failed = night(tmp_path, ("failed", "", 3))
     assert verdict(failed) == "Nothing was measured tonight. Runs missing: 1 of 1."
+    kept = replace(failed, courses=tuple(series(histories.nights([100] * 6))))
+    assert verdict(kept).startswith("No figure has been at a worse level"), "its figure is in the history"
     assert (
         "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 min left, 9 min needed |"
         in page(left_out)

@@ -52,18 +52,22 @@ def test_two_shares_of_the_same_requests_are_not_measured_twice(trials, requests
 def test_a_share_too_short_for_its_percentile_is_not_measured(trials):
     """Of 80 requests a quarter and a half are 20 and 40: each began an engine, and p95 needs 59 samples."""
     trials.scenario.load.requests = 80
-    found = {}
-    for metric in ("ttft_ms.p95", "session_ms.p90", "e2e_ms.p50", "itl_ms.p99", "output_tokens_per_s"):
-        trials.metric = metric
-        found[metric] = trials.shares()
     every = (0.25, 0.5, 1.0)
-    assert found == {
+    expected = {
         "ttft_ms.p95": (1.0,),
         "session_ms.p90": (0.5, 1.0),
         "e2e_ms.p50": every,
         "itl_ms.p99": every,
         "output_tokens_per_s": every,
+        "by_kind.1k.ttft_ms.p95": every,
     }
+    found = {}
+    for metric in expected:
+        trials.metric = metric
+        found[metric] = trials.shares()
+    assert found == expected
+    trials.scenario.load.requests, trials.metric = 2 * 59, "ttft_ms.p95"
+    assert trials.shares() == (0.5, 1.0)
 
 
 def test_shares_of_the_same_requests_and_another_time_are_two(trials):
