@@ -62,9 +62,9 @@ def capacity_pair(a: Capacity, b: Capacity, refused: str | None) -> CapacityPair
 
 def _searches_words(few: Sequence[int]) -> str:
     """Names no side: the lines of both capacities have the searches of each."""
-    if few[1:]:
+    if len({*few}) == 2:
         return f"{few[0]} and {counted(few[1], 'search')}"
-    return f"{counted(few[0], 'search')} on one side"
+    return f"{counted(few[0], 'search')} on {'each' if few[1:] else 'one'} side"
 
 
 def _not_touching(high: float | None, other_low: float | None, ratio: float) -> float | None:

@@ -33,7 +33,8 @@ def _ranked(summary: Summary) -> Iterator[str]:
     if answered:
         unit = "requests/s" if answered[0].kind == "rate" else "users"
         briefs = ", ".join(f"{each.label} {capacity.brief(each)}" for each in answered)
-        yield f"capacity in {unit} (95% interval): {briefs}"
+        brackets = " (95% interval)" if any(each.interval[2] for each in answered) else ""
+        yield f"capacity in {unit}{brackets}: {briefs}"
     others = [each for each in found if each not in answered]
     for each in others[:MOST_SPELLED]:
         yield f"capacity {capacity.words(each)}"
@@ -68,7 +69,7 @@ def _best_and_others(summary: Summary) -> Iterator[str]:
 
 def _times(pair: CapacityPair) -> str:
     low, middle, _ = pair.ratio
-    return f"{short(middle)} times" if middle else f"at least {short(low)} times" if low else "more"
+    return f"{short(middle)} times" if middle else f"at least {short(low or 0.0)} times"
 
 
 def capacities(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -94,11 +95,15 @@ def carries_more(summary: Summary) -> Iterator[str]:
 
 
 def _leading(summary: Summary) -> tuple[str | None, list[CapacityPair]]:
-    """The backend that carries more than most others, and its pairs; all pairs where none carries more."""
+    """The backend that carries more than most others and less than none, and its pairs; all pairs where none
+    carries more.
+    """
     forward = [_reversed(pair) if pair.verdict == "fewer" else pair for pair in summary.capacity_pairs]
     ahead = [pair.a for pair in forward if pair.verdict == "more"]
+    behind = {pair.b for pair in forward if pair.verdict == "more"}
     values = {each.label: each.interval[1] or 0.0 for each in summary.capacity or ()}
-    best = max(ahead, key=lambda label: (ahead.count(label), values.get(label, 0.0)), default=None)
+    first = (label for label in ahead if label not in behind)
+    best = max(first, key=lambda label: (ahead.count(label), values.get(label, 0.0)), default=None)
     return best, [pair for pair in forward if best is None or best in (pair.a, pair.b)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from harness.model import Good, Limit
+from harness.model.grouping import grouped
 from harness.model.measures import Measure, measure
 from harness.model.numbers import counted, number, percent_of_all
 from harness.report.findings.conclusion import goodput
@@ -24,9 +25,7 @@ def goodput_words(group: Group) -> str:
     limits = listing([measure(metric).at_most(ms) for metric, ms in loosest_ms.items()])
     some, good = _good_words(group, found.places)
     asked = _name if len(loosest_ms) == len(found.limits) else limit_words
-    alike: dict[str, list[str]] = {}  # names of limits, by who kept them
-    for limit in found.limits:
-        alike.setdefault(_kept_by(group, limit), []).append(asked(limit))
+    alike = grouped((_kept_by(group, limit), asked(limit)) for limit in found.limits)
     kept = "; ".join(f"{listing(names)}: {by}" for by, names in alike.items())
     return plain(f"{some}inside {limits}: {good}; {kept}", 600)
 

@@ -20,10 +20,11 @@ def per_user_tables(summary: Summary) -> list[Table]:
 
 def _table(summary: Summary, kind: str) -> Table:
     levels = [level for level in summary.per_user if level.kind == kind]
-    ratios = confidence(summary)
+    known, ratios = any(figure.interval for level in levels for figure in level.figures), confidence(summary)
     title = (
         f"output tokens/s per {levels[0].per} at equal tokens/s per user (1000 / TPOT p50), interpolated "
-        f"between loads; 95% intervals{'' if ratios == '95%' else f', those of ratios {ratios}'}"
+        f"between loads{'; 95% intervals' if known else ''}"
+        f"{f', those of ratios {ratios}' if known and ratios != '95%' else ''}"
     )
     head = ("backend", *(f"{short(level.tokens_per_s_per_user)} per user" for level in levels))
     rows = [

@@ -107,6 +107,7 @@ def test_few_searches_are_no_verdict():
     assert why == {"2 searches on one side, 3 are needed"}
     both = {capacity_pair(a, changed(SLOW, searches=1), None).why for a in (few, FAST)}
     assert both == {"1 and 2 searches, 3 are needed", "1 search on one side, 3 are needed"}
+    assert capacity_pair(few, few, None).why == "2 searches on each side, 3 are needed"
     pair = capacity_pair(few, SLOW, None)
     assert (pair.verdict, pair.ratio) == ("undecided", (pytest.approx(14 / 10.5), 1.5, pytest.approx(16 / 9)))
     assert verdict_words(pair, "vllm", "tgi") == (

@@ -321,6 +321,9 @@ def test_the_table_has_a_column_for_each_speed():
     assert [row[0] for row in table.rows] == ["vllm", "sglang"]
     assert "per machine" in table.title
     assert table.title.endswith("95% intervals")
+    once = [*sweep("vllm", noise=NOISE[:1]), *sweep("sglang", noise=NOISE[:1])]
+    (table,) = per_user_tables(replace(summary(*once), per_user=speed_levels(once, RULES)))
+    assert table.title.endswith("interpolated between loads")
 
 
 def test_a_look_decides_at_its_own_level():

@@ -441,8 +441,8 @@ def test_the_capacities_of_nine_backends_are_ranked_on_the_first_screen():
 @pytest.mark.parametrize(
     ("word", "why", "expected"),
     [
-        ("undecided", "1 and 1 search, 3 are needed",
-         ["undecided which backend carries more, in 6 pairs; 1 and 1 search, 3 are needed"]),
+        ("undecided", "1 search on each side, 3 are needed",
+         ["undecided which backend carries more, in 6 pairs; 1 search on each side, 3 are needed"]),
         ("not comparable", "unequal work",
          ["the capacities of a and b are not comparable: unequal work; so are 5 more pairs"]),
     ],
@@ -460,6 +460,9 @@ def test_capacities_of_which_none_is_ahead_are_said_to_be_so_once(word, why, exp
     made = summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs)
     assert list(capacity_lines(made))[-1:] == expected
     assert "capacity in users (95% interval): a 4 (4 to 5), b 4 (4 to 5)" in "\n".join(capacity_lines(made))
+    open_ended = [each | {"interval": [None, 4, None]} for each in capacities]
+    first, *_ = capacity_lines(replace(made, capacity=summary(capacity=open_ended).capacity))
+    assert first == "capacity in users: a 4 or more, b 4 or more, c 4 or more, d 4 or more"
 
 
 def test_of_two_that_carry_more_than_as_many_others_the_higher_answer_leads():
@@ -482,3 +485,24 @@ def test_of_two_that_carry_more_than_as_many_others_the_higher_answer_leads():
     assert [line.partition(":")[0] for line in found] == [
         "d carries more than a", "d carries more than b", "undecided whether c carries more or less than d"
     ]  # fmt: skip
+
+
+def test_a_backend_that_carries_less_than_another_does_not_lead():
+    """The work of y is like that of all; that of z is like that of y alone."""
+    values = dict(zip("abcdefyz", (1.0, 1.0, 1.1, 1.1, 1.2, 1.2, 4.0, 8.0), strict=True))
+    capacities = [
+        {"label": label, "kind": "rate", "value": value, "kept_by_search": [value], "searches": 3,
+         "interval": [0.9 * value, value, 1.1 * value], "tested": []}
+        for label, value in values.items()
+    ]  # fmt: skip
+    pairs = [
+        {"a": a, "b": b, "verdict": "not comparable", "ratio": [None, None, None], "why": "unequal work"}
+        if b == "z" and a != "y"
+        else {"a": a, "b": b, "verdict": "fewer" if b in "yz" else "undecided", "ratio": [0.3, 0.5, 0.7]}
+        for a, b in combinations(values, 2)
+    ]
+    found = [*capacity_lines(summary(*map(cell, values), capacity=capacities, capacity_pairs=pairs))]
+    assert found[-2:] == [
+        "z carries more than y (2 times)",
+        "the capacities of a and z are not comparable: unequal work; so are 5 more pairs",
+    ]
