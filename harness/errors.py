@@ -114,13 +114,13 @@ _REFUSALS: Mapping[int | None, str] = MappingProxyType(
 )
 
 
-_NO_MEMORY = "raise the limit of memory (`ulimit -v`), or end other programs"
+NO_MEMORY = "raise the limit of memory (`ulimit -v`), or end other programs"
 
 
 def refused(error: BaseException) -> SetupError | None:
     """Returns what this machine would not do; None for any other error, which is a defect of ours."""
     if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _UNMAPPED in str(error)):
-        return SetupError("no memory is left", hint=_NO_MEMORY)
+        return SetupError("no memory is left", hint=NO_MEMORY)
     if not isinstance(error, OSError) or error.errno is None:
         return None
     if error.errno == errno.ENOENT and _is_nowhere():

@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import resource
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -17,9 +18,11 @@ from harness.cli.flags.parsers import (
     suggested,
     takes_list,
 )
-from harness.errors import BenchError, ExitCode, SpecError, refused
+from harness.errors import NO_MEMORY, BenchError, ExitCode, SetupError, SpecError, refused
 
 _ADDRESS = re.compile(r"(?P<name>[\w.-]+=)?(\w+://|([\w.-]+|\[[\da-f:]+\]):\d+([/+]|$)|localhost$)")
+
+_LEAST_BYTES = 1 << 30  # of addresses: OpenBLAS and DuckDB reserve more than they use
 
 _NEXT_STEP = """Where to start:
  bench http://127.0.0.1:8000
@@ -101,7 +104,19 @@ def _run_command(given: list[str]) -> int:
     if not parsed.command:
         print(_NEXT_STEP)
         return ExitCode.USAGE
+    if parsed.command != "list":  # it loads neither, for most of what it lists
+        _check_memory()
     return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
+
+
+def _check_memory() -> None:
+    """Refuses a limit at which a library ends the process with a code of its own: OpenBLAS does with 1, which
+    of a gate says that a limit of the gate failed.
+    """
+    limit, _hard = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_BYTES:
+        limits = f"the limit is {limit >> 20:,} MiB, and bench needs {_LEAST_BYTES >> 20:,}"
+        raise SetupError(f"no memory is left: {limits}", hint=NO_MEMORY)
 
 
 def _has_address(given: Sequence[str]) -> bool:

@@ -200,6 +200,7 @@ def _add(
         try:
             connected.execute(f"select * from ({_view(view, files)}) limit 0")
         except duckdb.Error as error:
+            parquet.check_memory(error)
             raise SpecError(
                 f"{view} cannot be read: {parquet.first_line(error)}", where=str(folder.path)
             ) from None
@@ -218,6 +219,7 @@ def _check_sizes(connected: DuckDBPyConnection, folder: RunFolder, files: Sequen
         try:
             parquet.check_sizes(connected, [file.place])
         except (duckdb.Error, ValueError) as error:
+            parquet.check_memory(error)
             where = f"{folder.path}/cells/{file.cell}/{file.view}.parquet"
             raise SpecError(f"cannot be read: {parquet.first_line(error)}", where=where) from None
 

@@ -323,6 +323,7 @@ def reading(files: Confined, name: str) -> Iterator[Source]:
             _check_size(source.place, source.rows, source.value_bytes)
             yield source
     except (duckdb.Error, MemoryError) as error:
+        check_memory(error)
         raise ValueError(f"{name.rpartition('/')[2]}: {first_line(error)}") from error
 
 
@@ -332,6 +333,14 @@ def opened(connected: "DuckDBPyConnection", path: str) -> Source:
     query = f"{columns} union all select '', {_ROWS}, {_VALUE_BYTES} from parquet_metadata($1)"
     names, rows, value_bytes = zip(*connected.execute(query, [path]).fetchall(), strict=True)
     return Source(path, connected, names, sum(rows), sum(value_bytes))
+
+
+def check_memory(error: Exception) -> None:
+    """Raises MemoryError where this machine had no memory for DuckDB, which is no fault of what it read."""
+    import duckdb
+
+    if isinstance(error, duckdb.OutOfMemoryException) and "Allocation failure" in str(error):
+        raise MemoryError from error
 
 
 def first_line(error: Exception) -> str:

@@ -67,6 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
     import duckdb
 
     from harness.report.samples import tpot_ms_by_seq
+    from harness.store import parquet
     from harness.store.database import database
 
     folders = _folders(arguments)
@@ -84,6 +85,7 @@ def main(arguments: argparse.Namespace) -> int:
             else:
                 (_print_json if arguments.json else _print_table)(names, rows)
         except duckdb.Error as error:
+            parquet.check_memory(error)
             raise SpecError(
                 " ".join(str(error).split("\n\nLINE ")[0].split()),  # without DuckDB's drawing of the place
                 where="SQL",

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from harness.cli.commands.query import _views_in, _word, json_row
@@ -12,7 +13,7 @@ from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.host import descriptors
 from harness.report.samples import tpot_ms_by_seq
-from harness.store import RunFolder, seal
+from harness.store import RunFolder, parquet, seal
 from harness.store.confined import Confined
 from harness.store.database import database
 from tests.factories.runs import TWO, Shape, copy_of, make_run
@@ -211,6 +212,27 @@ def test_no_link_is_followed_where_files_are_opened_by_name(capsys, results, tmp
 )
 def test_the_files_of_the_views_that_sql_names_are_opened(sql, views):
     assert _views_in(sql) == views
+
+
+def test_memory_that_ran_out_is_put_down_to_the_machine_and_not_to_the_run(capsys, results, monkeypatch):
+    """A machine without memory left all runs out, as damaged ones."""
+
+    def refuse(_connected, _places):
+        raise duckdb.OutOfMemoryException("Out of Memory Error: Allocation failure")
+
+    monkeypatch.setattr(parquet, "check_sizes", refuse)
+    code, _out, err = query(capsys, results, "select 1")
+    assert (code, err.splitlines()[0]) == (ExitCode.SETUP, "error: no memory is left")
+
+
+def test_a_file_for_which_there_is_no_memory_is_not_damaged(results, monkeypatch):
+    def refuse(*_more):
+        raise duckdb.OutOfMemoryException("Out of Memory Error: Allocation failure")
+
+    folder = RunFolder(next(results.iterdir()))
+    monkeypatch.setattr(parquet, "opened", refuse)
+    with pytest.raises(MemoryError):
+        folder.read_cell(folder.cells()[0])
 
 
 def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
