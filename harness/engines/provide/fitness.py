@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.engines.provide.interpreters import unfit_python
 from harness.errors import SetupError
-from harness.host import kit_env
+from harness.host import kit_env, paths
 from harness.host.cpus import cpu_flags
 from harness.spec.backend import Backend, Install, Process
 
@@ -69,7 +69,7 @@ def free_bytes(folder: Path) -> int | None:
     """Returns the bytes free on the file system where `folder` is, or will be; None where it cannot be
     written.
     """
-    existing = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    existing = next((path for path in (folder, *folder.parents) if paths.entry(path)), None)
     if existing is None or not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return None
     return shutil.disk_usage(existing).free

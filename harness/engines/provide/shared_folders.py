@@ -26,13 +26,13 @@ def folder_of(kind: str, name: str, made_of: Sequence[object]) -> Path:
 
 
 def completed(folder: Path, kind: type[Facts]) -> Facts | None:
-    """The facts that the builder of `folder` left; None if it is absent or was interrupted, or is an
-    environment whose Python was removed from this machine.
+    """The facts that the builder of `folder` left; None if it is absent, may not be entered or was
+    interrupted, or is an environment whose Python was removed from this machine.
     """
     python = folder / "bin" / "python"
-    if python.is_symlink() and not python.exists():
-        return None
     try:
+        if python.is_symlink() and not python.exists():
+            return None
         return msgspec.json.decode((folder / _MARKER).read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError):
         return None

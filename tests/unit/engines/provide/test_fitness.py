@@ -1,12 +1,14 @@
 """Whether an environment can be made here is known before the first download: processor, Python, disk."""
 
+import errno
 import shutil
+from pathlib import Path
 
 import pytest
 
 from harness.cli.main import main
 from harness.engines.provide import fitness, install, interpreters
-from harness.engines.provide.fitness import unfit
+from harness.engines.provide.fitness import free_bytes, unfit
 from harness.errors import ExitCode
 from harness.host import cpus
 from harness.spec.backend_refs import load_backend
@@ -71,3 +73,17 @@ def test_a_disk_that_is_short_is_refused_before_the_first_download(sglang, monke
     assert f"about 2,930 MB are to be installed in {tmp_path / 'cache'}" in said
     assert "1,500 MB are free" in said
     assert "BENCH_CACHE" in said
+
+
+def test_a_cache_below_a_folder_that_may_not_be_entered_has_no_room(monkeypatch, tmp_path):
+    """HOME=/root in a container whose user is another one: a dry run ended in `permission denied`."""
+    stat = Path.stat
+
+    def closed(path, **options):
+        if path != tmp_path and path.is_relative_to(tmp_path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", closed)
+    monkeypatch.setattr(fitness.os, "access", lambda path, _mode: path != tmp_path)
+    assert free_bytes(tmp_path / "cache" / "engines") is None

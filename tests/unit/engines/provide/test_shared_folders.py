@@ -1,5 +1,7 @@
+import errno
 import multiprocessing
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -96,6 +98,18 @@ def test_an_environment_whose_python_was_removed_is_built_again(tmp_path):
     assert completed(folder, Facts) == Facts(1)
     python.unlink()
     assert completed(folder, Facts) is None
+
+
+def test_a_folder_that_may_not_be_entered_holds_nothing(tmp_path, monkeypatch):
+    """HOME=/root in a container whose user is another one: `bench list` ended in `permission denied`."""
+    built(tmp_path / "entry", "it", build_one, Facts, silent)
+
+    def closed(path, **_options):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    for call in ("stat", "read_bytes"):
+        monkeypatch.setattr(Path, call, closed)
+    assert completed(tmp_path / "entry", Facts) is None
 
 
 def hold(folder, started, go_on):
