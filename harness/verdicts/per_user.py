@@ -31,7 +31,7 @@ LEAST_RANGE = 1.2  # a narrower one, by ratio, says that the load hardly changes
 class _Pair(NamedTuple):
     sides: tuple[Curve, Curve]
     refused: str | None
-    apart: float = 0.0  # by which share unequal work may move the ratio
+    apart: float  # by which share unequal work may move the ratio
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -114,17 +114,19 @@ def _round(value: float) -> float:
 
 
 def _pair(sides: tuple[Curve, Curve], rules: Rules) -> _Pair:
+    """What stands between both at any load that they share."""
     shared = set.intersection(*({cell.point for cell in curve.cells} for curve in sides))
-    if not shared:
-        return _Pair(sides, "no load is on both curves")
-    a, b = (
-        Series(curve.label, tuple(cell for cell in curve.cells if cell.point in shared)) for curve in sides
-    )
-    stands = obstacles(a, b, rules, None)
-    # A rate that the load set is still what was carried at the speed that users had.
-    reasons = {key: why for key, why in stands.refusals.items() if key != RATES}
-    refused = next(filter(None, (refusal(reasons, metric) for metric in (RATE, TPOT))), None)
-    return _Pair(sides, refused, max(stands.apart.get(name, 0.0) for name in (RATE, "tpot_ms")))
+    refused, apart = None if shared else "no load is on both curves", 0.0
+    for load in sorted(shared):
+        a, b = (
+            Series(curve.label, tuple(cell for cell in curve.cells if cell.point == load)) for curve in sides
+        )
+        stands = obstacles(a, b, rules, None)
+        # A rate that the load set is still what was carried at the speed that users had.
+        reasons = {key: why for key, why in stands.refusals.items() if key != RATES}
+        refused = refused or refusal(reasons, RATE) or refusal(reasons, TPOT)
+        apart = max(apart, *(stands.apart.get(name, 0.0) for name in (RATE, "tpot_ms")))
+    return _Pair(sides, refused, apart)
 
 
 def _test(pair: _Pair, speed: float, rules: Rules) -> _Test | None:

@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from harness.model import Validity
 from harness.report.findings.per_user_words import no_shared_speed, per_user_lines
 from harness.report.tables.per_user import per_user_tables
+from harness.stats.runs import Shift, exponential
 from harness.verdicts import Rules
 from harness.verdicts.per_user import speed_levels
 from harness.verdicts.speed_curves import curves
@@ -41,6 +43,13 @@ def point(label, load, repeat, tpot_ms, in_flight, kind="concurrency", **more):
     return cell(label, {"kind": kind, "value": load}, repeat, **given)
 
 
+def within(*limits_ms, share="p50"):
+    """The `slo` of a cell that kept these limits of the TPOT."""
+    limit = {"metric": "tpot_ms", "share": share, "within": 1, "met": True}
+    limits = [limit | {"limit_ms": limit_ms} for limit_ms in limits_ms]
+    return {"limits": limits, "met": True, "good": 1, "requests": 1, "attainment": 1.0}
+
+
 def levels(*sweeps):
     return speed_levels([run for mine in sweeps for run in mine], RULES)
 
@@ -62,6 +71,7 @@ def test_a_server_whose_requests_cost_a_third_less_carries_half_as_much_again():
         speed = level.tokens_per_s_per_user
         assert level.figures[0].tokens_per_s == pytest.approx((1000 - 10 * speed) / 0.25, rel=0.02)
         assert level.figures[0].interval.low < level.figures[0].tokens_per_s
+        assert level.figures[0].interval.estimate == pytest.approx(level.figures[0].tokens_per_s)
 
 
 def test_the_line_names_the_speed_the_better_one_and_the_interval():
@@ -77,17 +87,37 @@ def test_equal_servers_are_never_called_different():
 
 def test_servers_on_the_same_points_are_the_same_at_a_speed_that_was_measured():
     """No interpolation is left at 71.43 tokens/s per user, the speed at 16 in flight."""
-    limit = {"limits": [{"metric": "tpot_ms", "share": "p50", "limit_ms": 14, "within": 1, "met": True}],
-             "met": True, "good": 1, "requests": 1, "attainment": 1.0}  # fmt: skip
+    limit = within(14)
     quiet = (1.0, 1.0, 1.0)
     (level,) = levels(sweep("vllm", noise=quiet, slo=limit), sweep("sglang", noise=quiet, slo=limit))
     assert level.tokens_per_s_per_user == pytest.approx(71.43, abs=0.01)
     assert [pair.verdict for pair in level.pairs] == ["same"]
 
 
+@pytest.mark.parametrize(("middle", "verdict"), [(1.0, "same"), (1.08, "more"), (1 / 1.08, "fewer")])
+def test_verdicts_of_all_speeds_are_one_family(middle, verdict):
+    """At the speeds of 4 and 16 in flight rates alone vary, by 1.7%: p is 0.03 to 0.04 at one of them."""
+    rates, quiet = [middle * (1 + part) for part in (-0.017, 0.0, 0.017)], (1.0, 1.0, 1.0)
+    for limits, expected in (((14,), verdict), ((14, 11), "undecided")):
+        cells = sweep("vllm", noise=quiet, slo=within(*limits))
+        varied = [
+            changed(run, output_tokens_per_s=run.output_tokens_per_s * rates[run.repeat]) for run in cells
+        ]
+        found = levels(varied, sweep("sglang", noise=quiet, slo=within(*limits)))
+        pairs = [pair for level in found for pair in level.pairs]
+        assert [pair.verdict for pair in pairs] == [expected] * len(limits)
+        assert {pair.why for pair in pairs} == {"" if expected == verdict else "more repeats would say more"}
+        by_hand = exponential(Shift.of_mean(np.log(rates)).interval(0.95))
+        assert tuple(pairs[0].ratio) == pytest.approx(tuple(by_hand))
+
+
+def test_what_loads_leave_open_is_decided_by_loads_between_them():
+    (pair, *_), *_ = (level.pairs for level in levels(sweep("vllm", 0.25), sweep("sglang", 0.26)))
+    assert (pair.verdict, pair.why) == ("undecided", "more loads between those measured would say more")
+
+
 def test_a_limit_of_the_median_tpot_is_the_speed_and_who_never_reaches_it_has_no_number():
-    limit = {"limits": [{"metric": "tpot_ms", "share": "p50", "limit_ms": 12.5, "within": 1, "met": True}],
-             "met": True, "good": 1, "requests": 1, "attainment": 1.0}  # fmt: skip
+    limit = within(12.5)
     cells = [*sweep("vllm", slo=limit), *sweep("sglang", alone_ms=20, slo=limit)]
     (level,) = speed_levels(cells, RULES)
     assert level.tokens_per_s_per_user == 80
@@ -101,8 +131,7 @@ def test_a_limit_of_the_median_tpot_is_the_speed_and_who_never_reaches_it_has_no
 
 
 def test_a_limit_of_the_tail_is_no_speed():
-    limit = {"limits": [{"metric": "tpot_ms", "share": "p95", "limit_ms": 12.5, "within": 1, "met": True}],
-             "met": True, "good": 1, "requests": 1, "attainment": 1.0}  # fmt: skip
+    limit = within(12.5, share="p95")
     assert len(levels(sweep("vllm", slo=limit), sweep("sglang", slo=limit))) == 3
 
 
@@ -139,6 +168,31 @@ def test_a_backend_apart_from_all_others_does_not_choose_their_speeds():
 
 def test_a_single_load_has_no_curve():
     assert levels(sweep("vllm", loads=(4,)), sweep("sglang", loads=(4,))) == ()
+    assert curves(sweep("vllm", loads=(4,)), "concurrency") == []
+
+
+def test_a_speed_that_one_repeat_lacks_is_on_no_curve():
+    (curve,) = curves(sweep("vllm", noise=(1.0, 1.2)), "concurrency")
+    fast, slow = (mine[0][0] for mine in curve.points.values())
+    assert curve.range[1] == slow < fast
+    assert [curve.at(speed).keys() for speed in (slow, fast)] == [{0, 1}, set()]
+    reached = [curve.reach(speed) for speed in (slow, fast, fast + 1, curve.range[0] / 2)]
+    assert reached == ["within", "not in every repeat", "never so fast", "faster at every load"]
+
+
+def test_a_curve_has_the_repeats_that_all_of_its_loads_have():
+    cells = [run for run in sweep("vllm") if (run.load.value, run.repeat) != (16, 2)]
+    (curve,) = curves(cells, "concurrency")
+    assert curve.points.keys() == {0, 1}
+    assert {run.load.value for run in curve.cells} == set(LOADS)
+    apart = [run for run in cells if (run.load.value == 16) == (run.repeat == 1)]
+    assert curves(apart, "concurrency") == [], "no repeat has two loads"
+
+
+@pytest.mark.parametrize(("backends", "has_curves"), [(50, True), (51, False)])
+def test_backends_that_no_verdict_compares_have_no_curves(backends, has_curves):
+    cells = [run for n in range(backends) for run in sweep(f"e{n}", loads=(1, 64), noise=(1.0,))]
+    assert len(curves(cells, "concurrency")) == (backends if has_curves else 0)
 
 
 def test_a_single_backend_has_nothing_to_compare():
@@ -157,6 +211,8 @@ def test_few_repeats_have_figures_and_no_verdict():
     assert (pair.verdict, pair.why) == ("undecided", "1 repeat with both curves, 3 are needed")
     assert found[0].figures[0].tokens_per_s is not None
     assert found[0].figures[0].interval is None
+    (pair,) = levels(sweep("vllm", noise=NOISE[:2]), sweep("sglang", noise=NOISE[:2]))[0].pairs
+    assert (pair.verdict, pair.why) == ("undecided", "2 repeats with both curves, 3 are needed")
     assert lines(sweep("vllm", noise=NOISE[:1]), sweep("sglang", noise=NOISE[:1])) == []
 
 
@@ -199,6 +255,12 @@ def test_a_load_that_another_beats_in_both_is_not_on_the_curve():
     assert {cell.load.value for cell in curve.cells} == {4, 16, 64}
 
 
+def test_a_load_with_as_many_tokens_at_less_speed_is_not_on_the_curve():
+    over = [point("vllm", 128, repeat, 2 * (10 + 0.25 * 64) * slow, 128) for repeat, slow in enumerate(NOISE)]
+    (curve,) = curves([*sweep("vllm"), *over], "concurrency")
+    assert {cell.load.value for cell in curve.cells} == set(LOADS)
+
+
 def test_loads_that_more_users_make_slower_in_all_are_not_on_the_curve():
     over = [point("vllm", 256, repeat, 300.0 * slow, 256) for repeat, slow in enumerate(NOISE)]
     (curve,) = curves([*sweep("vllm"), *over], "concurrency")
@@ -221,6 +283,18 @@ def test_runs_one_after_the_other_are_not_comparable():
     found = levels(early, late)
     assert {pair.verdict for level in found for pair in level.pairs} == {"not comparable"}
     assert all(pair.ratio is None for level in found for pair in level.pairs)
+
+
+def test_runs_one_after_the_other_at_a_load_are_not_comparable_though_loads_took_turns():
+    def at(run, second):
+        turn = 2 * LOADS.index(run.load.value) + second
+        return replace(run, started_unix_ns=10 * turn + run.repeat)
+
+    found = levels(
+        [at(run, 0) for run in sweep("vllm", 0.25)], [at(run, 1) for run in sweep("sglang", 0.375)]
+    )
+    assert {pair.verdict for level in found for pair in level.pairs} == {"not comparable"}
+    assert "drift is not ruled out" in found[0].pairs[0].why
 
 
 def test_answers_of_unequal_length_are_not_comparable():
@@ -303,6 +377,8 @@ def test_a_backend_of_which_every_run_is_invalid_does_not_hide_the_gpus_of_the_o
     spoiled = Validity.of([changed_reason("engine-died")])
     level, *_ = speed_levels([*cells, *sweep("lmdeploy", validity=spoiled)], RULES)
     assert level.per == "GPU"
+    level, *_ = speed_levels([*cells, *sweep("lmdeploy")], RULES)
+    assert level.per == "machine", "those of a backend that was measured are not known"
 
 
 def test_figures_of_a_file_that_are_next_to_nothing_end_no_run():
