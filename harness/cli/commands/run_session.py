@@ -41,13 +41,13 @@ def resumed(prepared: Prepared, folder: RunFolder, ui: Ui) -> Iterator[Run]:
     with folder.held():
         run = Run.resume(prepared, folder, ui)
         if run.left():
-            _check(prepared, ui)
+            _check(prepared, ui, resumed=True)
         yield run
 
 
-def _check(prepared: Prepared, ui: Ui, *, anyway: bool = False) -> None:
+def _check(prepared: Prepared, ui: Ui, *, anyway: bool = False, resumed: bool = False) -> None:
     ui.stage("checking what the backends need")
-    check_machine(prepared, ui.stage, anyway=anyway)
+    check_machine(prepared, ui.stage, anyway=anyway, resumed=resumed)
 
 
 def run_and_show(

@@ -33,17 +33,23 @@ class Lack:
         return f"{', '.join(self.labels)}: {self.what}" + (f" → {self.then}" if self.then else "")
 
 
-def require(planned: Mapping[str, Planned], machine: Machine, *, anyway: bool = False) -> None:
+def require(
+    planned: Mapping[str, Planned], machine: Machine, *, anyway: bool = False, resumed: bool = False
+) -> None:
     """Raises one SetupError with everything that is missing for any of them. `planned`: by label.
 
     `anyway`: running servers alone that do not answer keep nobody from measuring the others.
+    `resumed`: a run that began needs all of its backends.
     """
     lacking = lacks(planned, machine)
     without = {label for lack in lacking for label in lack.labels}
     complete = planned.keys() - without
     down = complete and all(planned[label].choice.mode == "attach" for label in without)
     if lacking and not (anyway and down):
-        or_without = ", or leave those backends out of --backends" if complete else ""
+        or_without = ""
+        if complete and not resumed:
+            or_else = ", or measure the others with --anyway" if down else ""
+            or_without = f", or leave those backends out of --backends{or_else}"
         raise SetupError(
             "what the backends need is missing:",
             below="\n".join(f"  {lack}" for lack in lacking),

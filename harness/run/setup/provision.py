@@ -9,11 +9,11 @@ from harness.engines.start.containers.compose_launch import provide_image
 from harness.run.setup.prepare import Prepared
 
 
-def check_machine(prepared: Prepared, say: Say, *, anyway: bool = False) -> None:
+def check_machine(prepared: Prepared, say: Say, *, anyway: bool = False, resumed: bool = False) -> None:
     """Raises SetupError that lists everything the engines need and this machine lacks."""
     options = prepared.options
     machine = Machine(say, gpu_wait_s=options.gpu_wait_s, gpus=options.gpus)
-    require(prepared.engines, machine, anyway=anyway)
+    require(prepared.engines, machine, anyway=anyway, resumed=resumed)
 
 
 def provide(prepared: Prepared, say: Say) -> None:

@@ -331,6 +331,17 @@ def test_backends_are_to_be_left_out_only_where_others_remain(backends, others):
     assert ("leave those backends out of --backends" in caught.value.hint) == others
 
 
+def test_a_server_that_is_down_is_measured_without_by_a_flag_that_resume_has_not():
+    machine = Complete(**{"http://h:1": "no answer"})
+    for resumed, ways in (
+        (False, ", or leave those backends out of --backends, or measure the others with --anyway"),
+        (True, ""),
+    ):
+        with pytest.raises(SetupError) as caught:
+            require(planned("openai=http://h:1,vllm=http://h:2"), machine, resumed=resumed)
+        assert caught.value.hint == f"nothing was downloaded or started; supply it{ways}"
+
+
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
     """A machine without Docker, programs or a filled cache; returns where a run would write."""
