@@ -207,8 +207,10 @@ def _step(
 
 
 def _whole(folder: RunFolder | None) -> bool:
-    """Whether every cell was measured, though the run was stopped: while its report was drawn."""
-    return folder is not None and folder.read_manifest().state == "complete"
+    """Whether the summary has every cell, though the run was stopped: while its report was drawn."""
+    if folder is None or not folder.has("summary.json"):
+        return False
+    return folder.read_summary().state in ("complete", "invalid")
 
 
 def _code_of(folder: RunFolder) -> int:

@@ -588,13 +588,17 @@ def test_a_backend_that_failed_keeps_no_other_from_the_history(
 
 
 @pytest.mark.usefixtures("own_signals")
-@pytest.mark.parametrize(("state", "lines"), [("complete", 1), ("interrupted", 0)])
+@pytest.mark.parametrize(
+    ("state", "summary", "lines"),
+    [("complete", "complete", 1), ("interrupted", "interrupted", 0), ("complete", "running", 0)],
+)
 def test_a_run_whose_report_was_drawn_when_the_budget_ended_is_measured(
-    whole_run, tmp_path, monkeypatch, state, lines
+    whole_run, tmp_path, monkeypatch, state, summary, lines
 ):
-    """Every cell of it was. One that was stopped before has too few repeats."""
+    """Every cell of it was. One that was stopped before has too few repeats, or its summary lacks some."""
     folder = copy_of(whole_run, tmp_path / "results")
-    change_json(folder.path / "manifest.json", lambda manifest: manifest.update(state=state))
+    for name, found in (("manifest.json", state), ("summary.json", summary)):
+        change_json(folder.path / name, lambda document, found=found: document.update(state=found))
     mend(folder.path)
     answers = iter([subprocess.TimeoutExpired("bench", 60), (json.dumps({"run": folder.path.name}), "")])
 
