@@ -134,7 +134,7 @@ def _load_in_doubt(group: Group, rankings: Iterable[Order]) -> Html:
 
 def _chart(source: Source) -> Iterator[Html]:
     """The limited latency against the load for a capacity search; else throughput against the latency that
-    decides, and with a single point that latency against the load."""
+    decides, and where that is not drawn this latency against the load."""
     summary = source.summary
     usual = [measure(summary.verdict_rules.primary).name, "TTFT p50"]
     wanted = [("trade-off", usual), ("load", usual)]

@@ -21,9 +21,10 @@ FAMILIES = {
         "One point per class of prompts, up to so many tokens; a class without an answer has none.",
     ),
     "trade-off": (
-        "Throughput against latency",
-        "Up is better, and to the left (latency) or right (speed per user); the grey line joins the points "
-        "that no other beats in both. Loads that a server did not keep up with are left out.",
+        "Trade-offs",
+        "Up is better, and to the left where the axis below is a latency, else to the right; the grey line "
+        "joins the points that no other beats in both. Loads that a server did not keep up with are left "
+        "out.",
     ),
     "distribution": (
         "Distributions",
