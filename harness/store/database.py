@@ -138,7 +138,7 @@ def _cells(folder: RunFolder, run: str) -> list[str]:
     """Names of its complete cells. Raises SpecError where they cannot be listed, or a name is no UTF-8."""
     try:
         cells = folder.cells()
-        "".join((str(folder.path.resolve()), run, *cells)).encode()
+        "".join((run, *cells)).encode()
     except UnicodeEncodeError:
         where = ascii(str(folder.path))
         raise SpecError("has a name that is not UTF-8", where=where, hint="rename it") from None
@@ -169,7 +169,7 @@ def _opened(
                 if view == "telemetry" and not folder.has(name):
                     continue
                 full_path = f"{folder.path.resolve()}/{name}"
-                held = fit or parquet.is_pattern(full_path)
+                held = fit or not parquet.is_name(full_path)
                 with ExitStack() as once:
                     descriptor = (stack if held else once).enter_context(folder.files.opened(name))
             except OSError as error:

@@ -87,9 +87,9 @@ def by_descriptor(descriptor: int) -> str:
     return f"/dev/fd/{descriptor}"
 
 
-def is_pattern(path: str) -> bool:
-    """Whether DuckDB would take the path for a pattern that other files match too."""
-    return not set("*?[").isdisjoint(path)
+def is_name(path: str) -> bool:
+    """Whether DuckDB takes the path for this file alone. It knows patterns, and no name but UTF-8."""
+    return set("*?[").isdisjoint(path) and path.encode(errors="ignore").decode() == path
 
 
 @contextmanager

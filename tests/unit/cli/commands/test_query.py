@@ -143,6 +143,17 @@ def test_a_run_whose_name_is_not_utf8_is_left_out(capsys, results, tmp_path):
     assert err.splitlines()[0].endswith("run\\udcfe': has a name that is not UTF-8")
 
 
+@pytest.mark.parametrize("most", [1 << 20, 1])
+def test_a_folder_of_runs_may_have_any_name(capsys, results, tmp_path, monkeypatch, most):
+    (run,) = results.iterdir()
+    odd = tmp_path / "all\udcfe"
+    odd.mkdir()
+    copy_of(RunFolder(run), odd)
+    monkeypatch.chdir(odd)
+    monkeypatch.setattr("harness.store.database.descriptors.allow_all", lambda: most)
+    assert json.loads(query(capsys, ".", "select count(*) as n from requests", "--json")[1]) == [{"n": 8}]
+
+
 def test_too_few_open_files_are_put_down_to_the_machine_and_not_to_the_run(capsys, results, monkeypatch):
     def refuse(_files, _name):
         raise OSError(errno.EMFILE, "Too many open files")
