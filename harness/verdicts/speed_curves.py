@@ -79,7 +79,7 @@ def gpus_of(cells: Sequence[CellResult]) -> int:
 
 
 def owner_of(cells: Sequence[CellResult]) -> Owner:
-    """Whose tokens/s the curves have: those of a GPU where each engine's GPUs are known."""
+    """Says whose tokens/s the curves have: those of a GPU where each engine's GPUs are known."""
     return "GPU" if gpus_of([cell for cell in cells if not cell.invalid]) else "machine"
 
 
