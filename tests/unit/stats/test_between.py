@@ -32,6 +32,13 @@ def test_a_curve_that_bends_downwards_stays_below_the_lines_next_to_it():
     # 280 + 9 * 10 from the left, 400 - 2 * 20 from the right
     assert found.high == pytest.approx(360)
     assert found.middle == pytest.approx(320)
+    assert between(bent[:3], 50.0).high == pytest.approx(370)
+    assert between(bent[1:], 50.0).high == pytest.approx(360)
+
+
+def test_a_stretch_that_falls_has_the_line_as_its_low_end():
+    """A repeat may have less of both at a load: the power law through 10 and 8 runs above the line."""
+    assert between([(10.0, 10.0), (5.0, 8.0)], 7.0) == pytest.approx((8.8, 8.8, 10.0))
 
 
 def test_the_high_end_of_a_straight_curve_is_the_line_itself():
@@ -53,6 +60,7 @@ def test_outside_there_is_no_height(x):
 
 
 def test_two_points_above_each_other_have_the_height_of_the_better():
-    found = between([(50.0, 100.0), (50.0, 300.0), (20.0, 400.0)], 50.0)
-    assert found == (100, 300, 300)
+    above = [(50.0, 100.0), (50.0, 300.0), (20.0, 400.0)]
+    assert between(above, 50.0) == (100, 300, 300)
+    assert between(above, 40.0).high == 400, "no line goes through both"
     assert between([(50.0, 100.0)], 50.0) is None

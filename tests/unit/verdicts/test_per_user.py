@@ -96,7 +96,7 @@ def test_servers_on_the_same_points_are_the_same_at_a_speed_that_was_measured():
 
 @pytest.mark.parametrize(("middle", "verdict"), [(1.0, "same"), (1.08, "more"), (1 / 1.08, "fewer")])
 def test_verdicts_of_all_speeds_are_one_family(middle, verdict):
-    """At the speeds of 4 and 16 in flight rates alone vary, by 1.7%: p is 0.03 to 0.04 at one of them."""
+    """Rates alone vary at the speeds of 4 and 16 in flight, by 1.7%: p is 0.03 to 0.04 at one of them."""
     rates, quiet = [middle * (1 + part) for part in (-0.017, 0.0, 0.017)], (1.0, 1.0, 1.0)
     for limits, expected in (((14,), verdict), ((14, 11), "undecided")):
         cells = sweep("vllm", noise=quiet, slo=within(*limits))
@@ -176,8 +176,10 @@ def test_a_speed_that_one_repeat_lacks_is_on_no_curve():
     fast, slow = (mine[0][0] for mine in curve.points.values())
     assert curve.range[1] == slow < fast
     assert [curve.at(speed).keys() for speed in (slow, fast)] == [{0, 1}, set()]
-    reached = [curve.reach(speed) for speed in (slow, fast, fast + 1, curve.range[0] / 2)]
-    assert reached == ["within", "not in every repeat", "never so fast", "faster at every load"]
+    lowest = min(mine[-1][0] for mine in curve.points.values())
+    reached = [curve.reach(speed) for speed in (slow, fast, fast + 1, lowest, lowest - 1)]
+    part = "not in every repeat"
+    assert reached == ["within", part, "never so fast", part, "faster at every load"]
 
 
 def test_a_curve_has_the_repeats_that_all_of_its_loads_have():
@@ -255,10 +257,13 @@ def test_a_load_that_another_beats_in_both_is_not_on_the_curve():
     assert {cell.load.value for cell in curve.cells} == {4, 16, 64}
 
 
-def test_a_load_with_as_many_tokens_at_less_speed_is_not_on_the_curve():
+def test_a_load_that_another_equals_in_one_figure_and_beats_in_the_other_is_not_on_the_curve():
     over = [point("vllm", 128, repeat, 2 * (10 + 0.25 * 64) * slow, 128) for repeat, slow in enumerate(NOISE)]
     (curve,) = curves([*sweep("vllm"), *over], "concurrency")
     assert {cell.load.value for cell in curve.cells} == set(LOADS)
+    over = [point("vllm", 8, repeat, 14.0 * slow, 8) for repeat, slow in enumerate(NOISE)]
+    (curve,) = curves([*sweep("vllm"), *over], "concurrency")
+    assert {cell.load.value for cell in curve.cells} == set(LOADS), "as fast as 16, and half of its tokens"
 
 
 def test_loads_that_more_users_make_slower_in_all_are_not_on_the_curve():
@@ -350,6 +355,19 @@ def test_equal_figures_of_a_file_with_few_digits_show_none_of_their_spread():
         for cells in (whole, printed)
     ]
     assert verdicts == [["more", "more", "same"], ["undecided"] * 3]
+
+
+def test_the_rounding_error_of_a_speed_goes_with_the_slope_of_its_stretch():
+    """TPOTs of 10, 20 and 40 whole ms, 100, 300 and 400 tokens/s: 40 per user is in the second stretch."""
+    printed = {"imported": {"level": "summary"}}
+    cells = [
+        changed(point("vllm", load, 0, tpot_ms, load), output_tokens_per_s=rate, **printed)
+        for load, tpot_ms, rate in ((1, 10.0, 100.0), (4, 20.0, 300.0), (16, 40.0, 400.0))
+    ]
+    (curve,) = curves(cells, "concurrency")
+    slope = np.log(400 / 300) / np.log(50 / 25)
+    of_speed, of_rate = slope * 40 / 1000, 1 / 100
+    assert curve.rounded(40.0) == pytest.approx((of_speed**2 + of_rate**2) / 12)
 
 
 def test_blocks_have_no_levels():
