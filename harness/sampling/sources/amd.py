@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
-from harness.sampling.sources.visible import AMD, NOT_NAMED, visible
+from harness.sampling.sources.visible import AMD, NOT_NAMED, all_hidden, visible
 
 _SLOWLY = 10  # reads between two of what changes slowly
 _NO_DRIVER = 34  # AMDSMI_STATUS_DRIVER_NOT_LOADED: ROCm is installed, and there is no GPU
@@ -28,6 +28,8 @@ class AmdGpus:
         self._reads = 0
 
     def open(self) -> None:
+        if hidden := all_hidden(self._env, AMD):
+            raise UnavailableError(f"amdsmi: {hidden}")
         try:
             self._smi = importlib.import_module("amdsmi")
         except (ImportError, KeyError, OSError) as error:  # without ROCm its import fails in several ways

@@ -12,7 +12,7 @@ import pynvml
 
 from harness.host.nvml import is_gone
 from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
-from harness.sampling.sources.visible import NOT_NAMED, visible
+from harness.sampling.sources.visible import NOT_NAMED, all_hidden, visible
 
 _BYTES = 1024.0  # NVML counts PCIe in KiB/s
 _NEVER = (
@@ -151,6 +151,8 @@ class Gpus(ABC):
     def readings(self) -> list[Reading]: ...
 
     def open(self) -> None:
+        if hidden := all_hidden(self._env):  # a driver that hangs is then none of the engine's business
+            raise UnavailableError(f"NVML: {hidden}")
         self.about["broken"] = True  # until it has answered: one that takes too long is there
         try:
             pynvml.nvmlInit()

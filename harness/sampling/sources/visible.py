@@ -19,9 +19,7 @@ def visible(
     variables: Sequence[str] = NVIDIA,
 ) -> tuple[list[int], str]:
     """Indices into `uuids`, and the reason. `parents`: index of the GPU that a MIG instance is part of."""
-    given = [name for name in variables if name in env][:1]
-    if variables is AMD and _AMD_FIRST in env:
-        given.insert(0, _AMD_FIRST)
+    given = _given(env, variables)
     chosen = list(range(len(uuids)))
     for variable in given:
         asked = named_gpus(env[variable])
@@ -36,6 +34,17 @@ def visible(
             chosen.append(before[index])
     why = ", ".join(f"{variable}={env[variable]}" for variable in given)
     return sorted(set(chosen)), why or NOT_NAMED
+
+
+def all_hidden(env: Mapping[str, str], variables: Sequence[str] = NVIDIA) -> str:
+    """Says why the engine has no GPU, whatever the machine has; "": it may have some."""
+    hiding = [f"{name}={env[name]}" for name in _given(env, variables) if not named_gpus(env[name])]
+    return f"no GPU: {hiding[0]}" if hiding else ""
+
+
+def _given(env: Mapping[str, str], variables: Sequence[str]) -> list[str]:
+    given = [name for name in variables if name in env][:1]
+    return [_AMD_FIRST, *given] if variables is AMD and _AMD_FIRST in env else given
 
 
 def _index(word: str, uuids: Sequence[str], parents: Mapping[str, int]) -> int | None:

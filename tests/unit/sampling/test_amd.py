@@ -187,7 +187,15 @@ def test_a_library_that_fails_is_a_fault_and_none_at_all_is_not(library, monkeyp
     assert gpus.about["broken"] is False
 
 
-def test_an_engine_that_was_given_no_gpu_has_none(library):
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({"HIP_VISIBLE_DEVICES": ""}, "no GPU: HIP_VISIBLE_DEVICES="),
+        ({"ROCR_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "0"}, "no GPU: ROCR_VISIBLE_DEVICES=-1"),
+        ({"HIP_VISIBLE_DEVICES": "7"}, "0 of 2 GPUs: HIP_VISIBLE_DEVICES=7"),
+    ],
+)
+def test_an_engine_that_was_given_no_gpu_has_none(library, env, says):
     with pytest.raises(UnavailableError) as caught:
-        opened(HIP_VISIBLE_DEVICES="")
-    assert str(caught.value) == "amdsmi: 0 of 2 GPUs: HIP_VISIBLE_DEVICES="
+        opened(**env)
+    assert str(caught.value) == f"amdsmi: {says}"

@@ -230,10 +230,21 @@ def test_no_driver_is_no_fault_of_the_machine_and_any_other_error_is(library, co
     assert gpus.about["broken"] is broken
 
 
-def test_an_engine_that_was_given_no_gpu_has_none(library):
+@pytest.mark.parametrize("hides", ["", "-1"])
+def test_an_engine_that_was_given_no_gpu_has_none_and_the_driver_is_not_asked(library, hides):
+    """Energy of an engine on the CPU does not hang on a driver that cannot be read."""
+    library.errors["nvmlInit",] = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
+    gpus = NvidiaGpus({"CUDA_VISIBLE_DEVICES": hides}, 0.1)
     with pytest.raises(UnavailableError) as caught:
-        fast(CUDA_VISIBLE_DEVICES="")
-    assert str(caught.value) == "NVML: 0 of 2 GPUs: CUDA_VISIBLE_DEVICES="
+        gpus.open()
+    assert str(caught.value) == f"NVML: no GPU: CUDA_VISIBLE_DEVICES={hides}"
+    assert (gpus.about["broken"], library.asked) == (False, [])
+
+
+def test_an_engine_that_was_given_a_gpu_of_another_machine_has_none(library):
+    with pytest.raises(UnavailableError) as caught:
+        fast(CUDA_VISIBLE_DEVICES="7")
+    assert str(caught.value) == "NVML: 0 of 2 GPUs: CUDA_VISIBLE_DEVICES=7"
 
 
 @pytest.fixture
