@@ -15,7 +15,6 @@ from harness.model.json_path import value_at
 _UNSET = ("auto", "None", "", "given")  # the engine chooses: what it chose is not known
 # The folder of one start, as harness.host.scratch names it; without `scratch` before 0.2.
 _SCRATCH = re.compile(r"(?:[^\s=\"']*/)?bench-(?:scratch-)?engine-\w+")
-_SWAPPING = ("blocks", "duet")  # each start gives every engine the GPUs that another one had
 _KINDS = ("info", "flag", "variable", "value")
 
 
@@ -45,7 +44,8 @@ def settings(manifest: Manifest, label: str, found: EngineFound | None = None) -
         stated |= {code: value for code, value in own.items() if value is not None}
     raw = dict(_raw(engine))
     of_start = _by_code(raw, backend) | stated
-    if "gpus-visible" in of_start and value_at(manifest, "options.pairing") in _SWAPPING:
+    if "gpus-visible" in of_start and manifest.pairing != "starts":
+        # Of engines that are up together each one gets, in each start, the GPUs that another one had.
         of_start["gpus-visible"] = "equal parts, swapped between starts"
     return Settings(of_start, raw)
 

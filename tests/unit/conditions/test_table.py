@@ -541,7 +541,7 @@ def test_a_setting_that_an_engine_reports_is_that_of_the_start_that_served_the_c
 def test_engines_that_swap_their_gpus_between_starts_are_compared(pairing, refused):
     """The manifest has the GPUs of the last start: one engine's were another one's in the start before."""
     made = manifest("a", "b")
-    made["options"]["pairing"] = pairing
+    made["pairing"] = pairing
     for label, gpu in zip("ab", "01", strict=True):
         made["backends"][label]["engine"]["env"] = {"CUDA_VISIBLE_DEVICES": gpu}
     both = [cell for label in "ab" for cell in measured(label)]
