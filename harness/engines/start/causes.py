@@ -92,7 +92,7 @@ _CAUSES = (
         "another process has that GPU for itself: `nvidia-smi` names it and the compute mode",
     ),
     Failure(
-        r"uncorrectable ECC|GPU is lost|fallen off the bus|unspecified launch failure",
+        r"uncorrectable ECC|GPU is lost|fallen off the bus",
         "the GPU failed (`dmesg`, Xid): reset it or restart the machine, or leave it out with --gpus",
     ),
     Failure(
@@ -112,7 +112,7 @@ _CAUSES = (
         "its build has no kernels for this GPU: use another version of the engine, or a build for this GPU",
     ),
     Failure(
-        r"illegal memory access|device-side assert triggered|misaligned address",
+        r"illegal memory access|device-side assert triggered|misaligned address|unspecified launch failure",
         "a kernel of the engine failed: use another version of it, or another of its variants",
     ),
     Failure(

@@ -34,6 +34,7 @@ def hint(name, *lines):
         ("CUDA error: uncorrectable ECC error encountered", "the GPU failed"),
         ("CUDA error: an illegal memory access was encountered", "a kernel of the engine failed"),
         ("CUDA error: device-side assert triggered", "a kernel of the engine failed"),
+        ("CUDA error: unspecified launch failure", "a kernel of the engine failed"),
         ("CUDA error: no kernel image is available for execution on the device", "its build has no kernels"),
         (NCCL, "its GPUs could not reach one another"),
         (
