@@ -2,7 +2,9 @@
 
 import os
 import urllib.request
+from contextlib import suppress
 from importlib.util import find_spec
+from ipaddress import ip_address, ip_network
 
 import httpx
 
@@ -40,9 +42,22 @@ def require_socks(url: str) -> None:
 def _variable(url: str) -> str | None:
     """The variable that counts for this URL, without `_proxy`."""
     target, proxies = httpx.URL(url), urllib.request.getproxies()
-    if is_loopback(target.host) or urllib.request.proxy_bypass(target.host):
+    if is_loopback(target.host) or urllib.request.proxy_bypass(target.host) or _in_network(target.host):
         return None
     return next((name for name in (target.scheme, "all") if proxies.get(name)), None)
+
+
+def _in_network(host: str) -> bool:
+    """Whether NO_PROXY has a network with this address, such as 10.0.0.0/8: curl reads these, Python does
+    not.
+    """
+    with suppress(ValueError):  # a name
+        address = ip_address(host)
+        for entry in urllib.request.getproxies().get("no", "").split(","):
+            with suppress(ValueError):  # no network
+                if "/" in entry and address in ip_network(entry.strip(), strict=False):
+                    return True
+    return False
 
 
 def way_round(url: str) -> str:

@@ -58,3 +58,23 @@ def test_a_server_that_takes_no_proxy_has_no_error(monkeypatch):
     assert proxy_for(SERVER) is None
     assert proxy_for("http://127.0.0.1:8000/v1") is None
     assert proxy_for("http://127.0.0.2:8000/v1") is None
+
+
+@pytest.mark.parametrize(
+    ("excepted", "host", "taken"),
+    [
+        ("10.0.0.0/8", "10.1.2.3", False),
+        ("elsewhere.invalid, 10.1.2.3/8", "10.200.0.1", False),
+        ("10.0.0.0/8", "11.0.0.1", True),
+        ("10.0.0.0/8", "engine.invalid", True),
+        ("fd00::/8", "[fd00::7]", False),
+        ("fd00::/8", "10.1.2.3", True),
+        ("10.0.0.0/99", "10.1.2.3", True),
+        ("10.1.2.3", "10.1.2.3", False),
+    ],
+)
+def test_a_network_that_takes_no_proxy_is_read_as_curl_does(monkeypatch, excepted, host, taken):
+    """Its requests went through the proxy, and the run was SUSPECT for it."""
+    monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
+    monkeypatch.setenv("no_proxy", excepted)
+    assert (proxy_for(f"http://{host}:8000/v1/models") is not None) == taken
