@@ -16,7 +16,7 @@ def finite(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 
 
-def chance_ms(slower: Floats, faster: Floats) -> float:
+def chance_apart(slower: Floats, faster: Floats) -> float:
     """How far apart chance may leave the medians of two samples of one distribution, whatever it is.
 
     The standard errors are of the number of values below a median: where half of the answers come from a
@@ -47,11 +47,11 @@ def of_like_kind(
     Medians of a mix lie between two kinds, and go with how many of each a part got.
     """
     assert cell.requested is not None
-    kinds = np.array(cell.requested.kinds, object)
+    kinds = [cell.requested.kinds_of(part.requests["seq"]) for part in parts]
     shares: list[list[Floats]] = [[np.zeros(0)] for _ in parts]
     usual: list[float] = []  # of each kind that several parts answered, ms
     for name in set(cell.requested.kinds):
-        own = [part.without_events(kinds[part.requests["seq"]] == name) for part in parts]
+        own = [part.without_events(mine == name) for part, mine in zip(parts, kinds, strict=True)]
         times = [finite(values(part)) for part in own]
         medians = [float(np.median(ms)) for ms in times if len(ms)]
         if len(medians) > 1 and min(medians) > 0:

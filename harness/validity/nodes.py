@@ -13,7 +13,7 @@ from harness.validity.arrivals import LAG_LIMIT, lag_limit_ms
 from harness.validity.medians import (
     LEAST_ANSWERS,
     NOISE_ERRORS,
-    chance_ms,
+    chance_apart,
     finite,
     of_like_kind,
     several_kinds,
@@ -83,7 +83,7 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
             continue
         away = float(np.median(here) - np.median(there))
         slower, faster = (here, there) if away > 0 else (there, here)
-        most = (node.path_rtt_ms or 0.0) / usual_ms + chance_ms(slower, faster)
+        most = (node.path_rtt_ms or 0.0) / usual_ms + chance_apart(slower, faster)
         if abs(away) > most:
             sign = "-" if away < 0 else "+"
             if mixed:

@@ -15,7 +15,7 @@ from harness.records.layout import Outcome
 from harness.validity.medians import (
     LEAST_ANSWERS,
     NOISE_ERRORS,
-    chance_ms,
+    chance_apart,
     finite,
     of_like_kind,
     several_kinds,
@@ -107,7 +107,7 @@ def _beyond(
     for index in judged:
         if latency.of_length and not _like_lengths(parts[index], parts[first]):
             continue
-        limit = max(least, latency.share * lowest, chance_ms(times[index], times[first]))
+        limit = max(least, latency.share * lowest, chance_apart(times[index], times[first]))
         if (more := float(np.median(times[index])) - lowest) > limit:
             yield index, more, limit, lowest
 
