@@ -50,6 +50,13 @@ def test_a_gpu_that_has_fallen_off_the_bus_does_not_hide_the_others(library):
         ("nvmlInit", pynvml.NVML_ERROR_UNKNOWN, "NVIDIA's driver does not answer: Unknown Error"),
         ("nvmlInit", pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, None),  # a container may have CUDA without it
         ("nvmlDeviceGetHandleByIndex", pynvml.NVML_ERROR_GPU_IS_LOST, "GPU 1 does not answer: GPU is lost"),
+        (
+            "nvmlDeviceGetHandleByIndex",
+            pynvml.NVML_ERROR_RESET_REQUIRED,
+            "GPU 1 does not answer: GPU requires",
+        ),
+        ("nvmlDeviceGetHandleByIndex", pynvml.NVML_ERROR_GPU_NOT_FOUND, "GPU 1 does not answer: NVML Error"),
+        ("nvmlDeviceGetHandleByIndex", pynvml.NVML_ERROR_UNKNOWN, None),
         ("nvmlDeviceGetHandleByUUID", pynvml.NVML_ERROR_NOT_FOUND, None),  # CUDA takes the first digits
         (None, 0, None),
     ],
@@ -65,6 +72,13 @@ def test_the_driver_says_which_gpus_it_cannot_use(monkeypatch, call, code, expec
     for name in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetHandleByUUID"):
         monkeypatch.setattr(pynvml, name, answering(name))
     assert (nvml.fault(["1", "GPU-7"]) or "None").startswith(expected or "None")
+
+
+@pytest.mark.parametrize(
+    ("visible", "named"), [("1, GPU-7", ["1", "GPU-7"]), ("0,-1,1", ["0"]), ("-1,0", []), (" ,", [])]
+)
+def test_minus_one_hides_all_gpus_that_follow(visible, named):
+    assert nvml.named_gpus(visible) == named
 
 
 @pytest.mark.parametrize("call", ["nvmlInit", "nvmlDeviceGetCount"])

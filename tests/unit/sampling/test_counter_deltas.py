@@ -205,6 +205,7 @@ def test_gpus_are_named_by_number_uuid_or_instance():
     assert visible({"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "all"}, uuids, parents)[0] == [1]
     assert visible({"NVIDIA_VISIBLE_DEVICES": "none"}, uuids, parents)[0] == []
     assert visible({"CUDA_VISIBLE_DEVICES": "-1"}, uuids, parents)[0] == []
+    assert visible({"CUDA_VISIBLE_DEVICES": "0,7,1"}, uuids, parents)[0] == [0], "CUDA stops at 7"
 
 
 @pytest.mark.parametrize(

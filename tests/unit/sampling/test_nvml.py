@@ -143,6 +143,7 @@ def test_a_failure_that_may_pass_costs_one_field_and_is_asked_again(library):
         "gpu.1.utilisation_pct": "NVML: Unknown Error",
         "gpu.1.memory_utilisation_pct": "NVML: Unknown Error",
     }
+    assert read(fast(CUDA_VISIBLE_DEVICES="1"))["gpu.1.power_w"] == 312.5, "a part of the only one"
     library.errors.clear()
     assert "gpu.1.utilisation_pct" in read(gpus)
     assert gpus.missing == {}
@@ -195,6 +196,7 @@ def test_facts_of_the_gpus_that_the_engine_was_given(library):
         }
     ]
     assert fast().about["devices"][0]["power_limit_w"] == 700.0
+    assert [found.about["named"] for found in (gpus, fast())] == [True, False]
 
 
 def test_a_gpu_that_is_lost_before_the_first_read_leaves_the_others_their_numbers(library):
@@ -242,9 +244,18 @@ def test_an_engine_that_was_given_no_gpu_has_none_and_the_driver_is_not_asked(li
 
 
 def test_an_engine_that_was_given_a_gpu_of_another_machine_has_none(library):
+    gpus = NvidiaGpus({"CUDA_VISIBLE_DEVICES": "7"}, 0.1)
     with pytest.raises(UnavailableError) as caught:
-        fast(CUDA_VISIBLE_DEVICES="7")
+        gpus.open()
     assert str(caught.value) == "NVML: 0 of 2 GPUs: CUDA_VISIBLE_DEVICES=7"
+    assert gpus.about["broken"] is False, "the driver answered"
+
+
+def test_a_driver_that_does_not_answer_in_time_is_there(library):
+    gpus, while_it_opens = NvidiaGpus({}, 0.1), []
+    library.answers["nvmlDeviceGetName"] = lambda _gpu: while_it_opens.append(gpus.about["broken"])
+    gpus.open()
+    assert (while_it_opens, gpus.about["broken"]) == ([True, True], False)
 
 
 @pytest.fixture

@@ -326,6 +326,14 @@ def test_answers_that_are_a_little_longer_widen_the_floor():
     assert verdicts[1] == {"undecided"}
 
 
+def test_the_largest_floor_of_any_load_counts():
+    floors = {"vllm": {"c64": {"output_tokens_per_s": 0.6}}}
+    cells = [*sweep("vllm", 0.25), *sweep("sglang", 0.375)]
+    for floor_of_64, verdict in (({}, "more"), (floors, "undecided")):
+        found = speed_levels(cells, dataclasses.replace(RULES, measured_floors=floor_of_64))
+        assert {pair.verdict for level in found for pair in level.pairs} == {verdict}
+
+
 def test_other_loads_of_each_are_not_comparable():
     found = levels(sweep("vllm", loads=(1, 8, 40)), sweep("sglang", loads=(2, 16, 60)))
     (first, *_) = found

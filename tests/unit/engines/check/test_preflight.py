@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -238,6 +239,7 @@ AWQ = Model("A model", "its own", None, 7616, tracks={"awq": Track("hf", "AWQ", 
         ("vllm", BF16, 8, 2, None),  # together they hold it
         ("vllm", BF16, None, 1, None),  # memory of the host
         ("vllm", ON_DISK, 12, 1, "20.0"),
+        ("vllm", ON_DISK, 20, 1, None),
         ("vllm", WIDE, 12, 1, None),  # the engine loads it in bfloat16
         ("vllm", UNNAMED, 12, 1, None),
         ("vllm@fewer", BF16, 8, 1, None),
@@ -258,6 +260,18 @@ def test_weights_that_no_gpu_holds_are_found_before_they_are_downloaded(
         name = plan["vllm"].model_name
         says = f"{', '.join(plan)}: the weights of {name} take {weights_gib} GiB, and GPU 0 has {gib}.0 GiB →"
         assert line.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("args", "fits"),
+    [(("--cpu-offload-gb", "8"), True), (("--quantization", "fp8"), True), (("--seed", "8"), False)],
+)
+def test_weights_that_an_argument_keeps_elsewhere_or_makes_smaller_may_fit(args, fits):
+    plan = planned("vllm", "process", "cuda", BF16)
+    definition = plan["vllm"].ref.definition
+    definition = replace(definition, engine=replace(definition.engine, args=(*definition.engine.args, *args)))
+    plan["vllm"] = replace(plan["vllm"], ref=replace(plan["vllm"].ref, definition=definition))
+    assert (told(plan, **{"gpu memory": 8 << 30}) == []) == fits
 
 
 def test_too_few_gpus_are_the_only_thing_said_of_them(monkeypatch):
