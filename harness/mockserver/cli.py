@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from_host = "µs added to TTFT per prompt token that comes from host memory (default: 0)"
     _amount(group, "--host-us-per-token", "US", from_host)
     _count(group, "--cache-block-tokens", "block size of the prefix cache (default: 16)")
-    _count(group, "--image-tokens", "prompt tokens that stand for an image (default: 64)")
+    _count(group, "--image-tokens", "prompt tokens that stand for an image (default: 64)", least=0)
     _amount(group, "--image-ms", "MS", "ms added to TTFT per image (default: 0)")
     again = "images that are not encoded again when they come again, LRU (default: 0)"
     _count(group, "--image-cache", again, least=0)

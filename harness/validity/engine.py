@@ -111,8 +111,8 @@ def _images_unread(cell: Evidence) -> Iterator[Violation]:
         return
     few, many = (float(np.median(rows["prompt_tokens"][images == count])) for count in (least, most))
     if many - few < LEAST_OF_AN_IMAGE * (most - least):
-        with_most = f"{short(many)} with {counted(int(most), 'image')}"
-        yield Violation(f"{short(few)} prompt tokens with {least}, {with_most}")
+        with_few = f"{short(few)} prompt tokens with {counted(int(least), 'image')}"
+        yield Violation(f"{with_few}, {short(many)} with {most}")
 
 
 def _reasoned(cell: Evidence) -> tuple[Mask, Mask]:

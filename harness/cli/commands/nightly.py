@@ -93,12 +93,12 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") -> None:
-    """A line for each run, and whether those of known length fit the budget."""
+    """A line for each run, with what it lacks here, and whether those of known length fit the budget."""
     from harness.cli.display.dry_run import describe
 
     total_s, unknown, width = 0.0, 0, page_width(UNBROKEN)
     for number, (entry, run) in enumerate(zip(suite.run, found, strict=True), 1):
-        words = "files" if run is None else "wrong"
+        words, lacks = "files" if run is None else "wrong", tuple[str, ...]()
         if run is not None and not isinstance(run, BenchError):
             plan = describe(run)
             load_s = plan.expected_s
@@ -106,7 +106,9 @@ def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") 
             seconds = None if load_s is None else load_s + (plan.starts_s or 0.0)
             total_s += seconds or 0.0
             words = "how long it takes is not known" if seconds is None else duration(seconds)
-        print(wrapped(f"{number} of {len(suite.run)}: {entry.title}: {words}", width))
+            lacks = tuple(f"  warning: {lack}" for lack in plan.missing)
+        for line in (f"{number} of {len(suite.run)}: {entry.title}: {words}", *lacks):
+            print(wrapped(line, width))
     rest = f", and {unknown} of unknown length" if unknown else ""
     known = f"{duration(total_s)} by earlier nights{rest}; " if total_s else ""
     print(f"{known}the budget is {duration(60 * suite.suite.budget_minutes)}")

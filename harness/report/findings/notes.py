@@ -32,7 +32,7 @@ _OF_EVERY_FIGURE = (
     IssueCode.NO_MANIFEST,
 )
 # Ranks of warnings: what changes the meaning of every figure first.
-_RUN, _INVALID, _SUSPECT, _SETTING = range(4)
+_RUN, _INVALID, _SUSPECT, _IN_PART, _SETTING = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,8 @@ def _validity(summary: Summary) -> Iterator[Note]:
         text = f"{title} {_places_words(places)}: {what}"
         # Of a dead engine the failed requests and the few samples are the consequence.
         sure = code in RULES and RULES[code].certain
-        rank = _SUSPECT if title == "SUSPECT" else _RUN if sure else _INVALID
+        doubt = _IN_PART if all(reason.metrics for reason in reasons) else _SUSPECT
+        rank = doubt if title == "SUSPECT" else _RUN if sure else _INVALID
         at = places[0] if len(places) == 1 else counted(len(places), "cell")
         brief = plain(f"{title} {at}: {what}")
         yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(places), brief)

@@ -44,8 +44,8 @@ def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, fo
 @pytest.mark.parametrize(
     ("images", "tokens", "measured"),
     [
-        ((0, 1, 4), (40, 40, 40), "40 prompt tokens with 0, 40 with 4 images"),
-        ((0, 1, 1), (40, 41, 40), "40 prompt tokens with 0, 40.5 with 1 image"),
+        ((0, 1, 4), (40, 40, 40), "40 prompt tokens with 0 images, 40 with 4"),
+        ((0, 1, 1), (40, 41, 40), "40 prompt tokens with 0 images, 40.5 with 1"),
         ((0, 1, 4), (40, 133, 412), None),
         ((0, 1, 4), (40, -1, -1), None),
         ((1, 1, 1), (40, 40, 40), None),

@@ -213,6 +213,7 @@ def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, ca
     said = capsys.readouterr()
     assert said.err == WRONG
     assert said.out.splitlines()[1:] == [
+        "  warning: openai: http://127.0.0.1:1: no answer to GET /v1/models: Connection refused",
         "2 of 3: chat: transformers: wrong",
         "3 of 3: fixed-length: vlm: wrong",
         "the budget is 10 min",

@@ -275,6 +275,19 @@ def test_a_doubt_of_an_invalid_cell_is_no_reason_that_it_is_invalid():
     assert "warning: INVALID llamacpp c4 r0: client-busy" in found
 
 
+def test_a_doubt_of_every_figure_is_warned_of_before_a_more_frequent_one_of_a_single_metric():
+    merged = {"code": "itl-merged", "verdict": "SUSPECT", "measured": "2%", "limit": "1%", "hint": ""}
+    unread = {"code": "images-unread", "verdict": "SUSPECT", "measured": "38", "limit": "39", "hint": ""}
+    merged |= {"metrics": ["itl_ms"]}
+    cells = [
+        cell("a", validity={"verdict": "SUSPECT", "reasons": [merged, unread]}),
+        cell("b", validity={"verdict": "SUSPECT", "reasons": [merged]}),
+    ]
+    first, second, *_ = conclude(summary(*cells)).warnings
+    assert "images-unread" in first.text
+    assert "SUSPECT 2 cells: itl-merged" in second.text
+
+
 @pytest.mark.parametrize(("doubtful", "first"), [(12, "SUSPECT, contended"), (2, "pairs are undecided")])
 def test_more_repeats_of_what_is_mostly_in_doubt_are_not_the_next_step(doubtful, first):
     made = two("not enough runs")
