@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from harness.engines.start.command import configured, settable
 from harness.engines.start.gpus import chosen_gpus, gpus_needed
 from harness.errors import SpecError
 from harness.host.address import address_of
@@ -132,7 +133,12 @@ def _core_seats(engines: int) -> tuple[tuple[int, ...], ...]:
 
 def _gpu_seats(options: RunOptions, chosen: Sequence[ChosenBackend]) -> tuple[tuple[str, ...], ...]:
     """The GPUs that may be used, in equal parts; () if no engine needs one."""
-    needed = [gpus_needed(ref.definition) for _, ref, launch in chosen if launch.device == "cuda"]
+    needed = []
+    for _, ref, launch in chosen:
+        if launch.device == "cuda":
+            own = settable(ref.definition, launch)
+            given = {key: value for key, value in options.engine_values.items() if key in own}
+            needed.append(gpus_needed(configured(ref.definition, None, given, launch)))
     if not needed:
         return ()
     most, engines = max(needed), len(chosen)

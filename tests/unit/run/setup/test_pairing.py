@@ -108,6 +108,18 @@ def test_each_engine_gets_the_next_gpus():
 
 
 @pytest.mark.usefixtures("on_gpus")
+def test_engines_that_are_spread_over_several_gpus_get_as_many(monkeypatch):
+    two = options(launch="process", repeats=2, engine_values={"tensor_parallel": "2"})
+    with pytest.raises(SpecError, match="2 engines need 4 GPUs, and there are 2 for them"):
+        prepare(two)
+    monkeypatch.setattr("harness.run.setup.pairing.gpu_count", lambda: 8)
+    prepared = prepare(two)
+    gpus = {(block.start, block.backend): prepared.gpus_of(block) for block in prepared.plan}
+    assert gpus[0, 0] == gpus[1, 1] == ("0", "1")
+    assert gpus[0, 1] == gpus[1, 0] == ("2", "3")
+
+
+@pytest.mark.usefixtures("on_gpus")
 def test_fewer_gpus_than_engines_is_an_error():
     with pytest.raises(SpecError, match="2 engines need 2 GPUs, and there are 1 for them"):
         prepare(options(launch="process", gpus=("0",)))
