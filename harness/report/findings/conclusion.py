@@ -3,7 +3,8 @@
 Terminal, JSON, Markdown and report word their claims from these types. Knows no output format.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from statistics import fmean
@@ -12,6 +13,7 @@ from harness.model import (
     Good,
     Goodput,
     Interval,
+    IssueCode,
     LoadPoint,
     Order,
     PairState,
@@ -200,9 +202,17 @@ def goodput(group: Group) -> Goodput | None:
 
 
 def doubt(row: Row, metric: str = "") -> str:
-    """The repeats that are not VALID, and the rules by which; of one metric, or of all."""
+    """The repeats that are not VALID, and the rules by which; of one metric, or of all.
+
+    A rule that not all of these repeats broke is shown with the number of those that did.
+    """
     count, reasons = _doubt(row, metric)
-    return plain(f"{count}: {', '.join(_codes(reasons))}") if count else ""
+    if not count:
+        return ""
+    doubtful = [found for cell in row.cells if (found := [r for r in cell.validity.reasons if r in reasons])]
+    broken = Counter(code for found in doubtful for code in {reason.code for reason in found})
+    fewer = {code: counted(cells, row.unit) for code, cells in broken.items() if cells < len(doubtful)}
+    return plain(f"{count}: {', '.join(_codes(reasons, fewer))}")
 
 
 def _doubt(row: Row, metric: str = "") -> tuple[str, list[Reason]]:
@@ -213,12 +223,17 @@ def _doubt(row: Row, metric: str = "") -> tuple[str, list[Reason]]:
     return f"{count} of {counted(len(row.cells), row.unit)} {verdict}", reasons
 
 
-def _codes(reasons: Sequence[Reason]) -> Iterator[str]:
-    """Each rule once, with the metrics that it is about in some repeat, unless it is about all in any."""
+def _codes(reasons: Sequence[Reason], fewer: Mapping[IssueCode, str] | None = None) -> Iterator[str]:
+    """Each rule once, with the metrics that it is about in some repeat, unless it is about all in any.
+
+    `fewer`: of a rule that not all doubtful repeats broke, how many did.
+    """
     for code in dict.fromkeys(reason.code for reason in reasons):
         mine = [reason.metrics for reason in reasons if reason.code == code]
         names = dict.fromkeys(measure(name).name for metrics in mine for name in metrics)
-        yield f"{code} ({listing(list(names))} alone)" if all(mine) else str(code)
+        about = [f"{listing(list(names))} alone"] if all(mine) else []
+        about += [fewer[code]] if fewer and code in fewer else []
+        yield f"{code} ({', '.join(about)})" if about else str(code)
 
 
 def doubts(group: Group) -> Iterator[str]:

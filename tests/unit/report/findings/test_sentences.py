@@ -148,6 +148,20 @@ def test_a_rule_that_is_about_other_metrics_in_another_repeat_is_named_once(othe
     assert list(doubts_by_count(group)) == list(doubts(group))
 
 
+def test_a_rule_that_some_of_the_doubtful_repeats_broke_is_counted():
+    """As a GPU that was throttled in one of three starts, on a machine that is never idle."""
+    contended = verdict("SUSPECT", "contended", "1.9 of 2 cores", "10%", "stop what else runs")
+    throttled = verdict(
+        "SUSPECT", "gpu-throttled", "GPU 2: hardware thermal 100%", "5%", "look at its cooling"
+    )
+    both = replace(contended, reasons=(*contended.reasons, *throttled.reasons))
+    validities = (contended, both, MERGED)
+    cells = [cell("a", repeat=repeat, validity=validity) for repeat, validity in enumerate(validities)]
+    (group,) = groups(summary(*cells))
+    found = "contended (2 repeats), gpu-throttled (1 repeat), itl-merged (ITL alone, 1 repeat)"
+    assert list(doubts(group)) == [f"a: 3 of 3 repeats SUSPECT: {found}"]
+
+
 @pytest.mark.parametrize(
     ("pairing", "unit"), [("starts", "repeats"), ("blocks", "blocks"), ("duet", "blocks")]
 )
