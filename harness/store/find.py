@@ -4,7 +4,7 @@ import shlex
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from harness.errors import SpecError
+from harness.errors import SetupError, SpecError
 from harness.host import paths
 from harness.store.folder import RunFolder
 
@@ -65,7 +65,12 @@ def _checked(path: Path) -> RunFolder:
     if around := run_around(path):
         raise SpecError("is a part of a run, not its folder", where=str(path), hint=_of_run(around))
     folder = RunFolder(path)
-    folder.files.check()
+    try:
+        folder.files.check()
+    except PermissionError:
+        shared = f"chmod -R a+rX {shlex.quote(str(path))}"
+        hint = f"a run is made for its owner alone, who can share it: `{shared}`"
+        raise SetupError("may not be read: permission denied", where=str(path), hint=hint) from None
     if not paths.entry(path / "manifest.json") and any(map(paths.entry, path.glob("*/manifest.json"))):
         hint = f"name one of them: `bench list runs --out {shlex.quote(str(path))}`"
         raise SpecError("holds runs, and is none itself", where=str(path), hint=hint)

@@ -9,6 +9,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 import secrets
 import time
 import zlib
@@ -50,6 +51,7 @@ _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
 _FREE_LINES, _ROW_BYTES = 100_000, 8
 _LONGEST_LINE = 8 << 20
 _CUT_SHORT = "-cut-short"
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{6}")
 # What reading a damaged workload raises.
 _OF_DAMAGE = (
     *(OSError, EOFError, zlib.error, OverflowError, RecursionError),
@@ -334,11 +336,22 @@ def _lock(descriptor: int, kind: int, tries: int) -> bool | None:
 
 
 def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
-    """The runs under `results` that have a manifest, by name; none if that is no folder."""
+    """The runs under `results` that have a manifest, by name; none if that is no folder.
+
+    One that may not be entered is among them where it has the name of a run: each is its owner's alone.
+    """
     try:
-        return [RunFolder(path.parent) for path in sorted(results.glob(f"{pattern}/manifest.json"))]
+        return [RunFolder(path) for path in sorted(results.glob(pattern)) if _is_run(path)]
     except (OSError, ValueError):
         return []
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        (path / "manifest.json").stat()
+    except OSError as error:
+        return isinstance(error, PermissionError) and _RUN_ID.fullmatch(path.name) is not None
+    return True
 
 
 def each_once(runs: Iterable[RunFolder]) -> list[RunFolder]:

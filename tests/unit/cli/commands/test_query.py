@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -244,6 +245,40 @@ def test_a_file_for_which_there_is_no_memory_is_not_damaged(results, monkeypatch
     monkeypatch.setattr(parquet, "opened", refuse)
     with pytest.raises(MemoryError):
         folder.read_cell(folder.cells()[0])
+
+
+def test_a_run_of_another_user_is_left_out_with_a_warning_and_no_folder_of_theirs_is(
+    capsys, results, tmp_path, monkeypatch
+):
+    """Their runs were left out silently: a count over all runs was one over some."""
+    (run,) = results.iterdir()
+    copied = copy_of(RunFolder(run), tmp_path)
+    theirs, home = tmp_path / "20261130T142320Z-fixed-length-7a9584", tmp_path / "home"
+    home.mkdir()
+    copy_of(RunFolder(run), tmp_path / "more").path.rename(theirs)
+    readable, opened = Path.stat, os.open
+
+    def stat(path, **more):
+        if path.parent in (theirs, home):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return readable(path, **more)
+
+    def open_it(path, *more, **rest):
+        if path == theirs:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *more, **rest)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    monkeypatch.setattr(os, "open", open_it)
+    code, out, err = query(capsys, tmp_path, "select run from cells", "--csv")
+    assert (code, out.splitlines()) == (ExitCode.OK, ["run", copied.run_id])
+    assert err == f"warning: run left out: {theirs}/cells: cannot be read: Permission denied\n"
+    code, _out, err = query(capsys, tmp_path, "select 1", "--run", theirs.name)
+    assert code == ExitCode.SETUP
+    assert err.splitlines() == [
+        f"error: {theirs}: may not be read: permission denied",
+        f"hint: a run is made for its owner alone, who can share it: `chmod -R a+rX {theirs}`",
+    ]
 
 
 def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
