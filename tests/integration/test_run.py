@@ -257,6 +257,13 @@ def test_the_only_engine_that_will_not_start_is_the_error(here):
     assert done.stdout == ""
 
 
+def test_engines_of_which_none_will_start_are_all_named_at_the_end(here):
+    for name in ("broken", "worse"):
+        define(name, "--no-such-flag")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "broken,worse", *SMALL, code=3)
+    assert done.stderr.splitlines()[-1] == "error: broken, worse: no backend could be measured"
+
+
 def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
     define("mortal", "--fault", "die:at=12")
     done = bench(

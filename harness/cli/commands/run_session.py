@@ -111,7 +111,8 @@ def _exit_code(run: Run) -> ExitCode:
     if run.interrupted:
         return ExitCode.INTERRUPTED
     if run.failures and not run.cells:
-        print_error(SetupError("no backend could be measured", where=run.failures[0].backend))
+        backends = ", ".join(dict.fromkeys(failure.backend for failure in run.failures))
+        print_error(SetupError("no backend could be measured", where=backends))
     if run.failures:
         return ExitCode.SETUP
     wrong = run.summary.state == "invalid" and invalid_cells(run.summary.cells, run.summary.capacity)
