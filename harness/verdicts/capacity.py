@@ -37,6 +37,7 @@ INTERVAL = 0.95
 RESERVE = 0.035
 MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
+_SPOILED = "the client or the machine spoiled probes at"
 KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
 
 
@@ -178,7 +179,7 @@ def words(capacity: Capacity) -> str:
     """`vllm: 20 requests/s keep the limits (95% interval 19.4 to 21.1; 12 probes in 3 searches)`."""
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
-    higher = f"; {why}" if (why := _why_higher(capacity)) else ""
+    higher = f"; {why}" if (why := _why_higher(capacity)) and not _nothing_known(capacity) else ""
     again = "".join(
         f"; measured again at {as_given(tried.value)}: {left_out}"
         for tried in capacity.tested
@@ -245,7 +246,13 @@ def may_be_higher(capacity: Capacity) -> bool:
 
 def _why_higher(capacity: Capacity) -> str:
     spoiled = ", ".join(_spoiled(capacity))
-    return f"may be higher: the client or the machine spoiled probes at {spoiled}" if spoiled else ""
+    return f"may be higher: {_SPOILED} {spoiled}" if spoiled else ""
+
+
+def _nothing_known(capacity: Capacity) -> bool:
+    """Whether there is no answer, and the client spoiled the lowest load: the server may keep the limits."""
+    _, value, _ = capacity.interval
+    return value is None and any(tried.spoiled and not tried.kept for tried in capacity.tested[:1])
 
 
 def _spoiled(capacity: Capacity) -> Iterator[str]:
@@ -330,6 +337,9 @@ def _answer_words(capacity: Capacity) -> str:
         return "not decided: nothing was measured"
     lowest = capacity.tested[0]
     load, why = f"{load_words(lowest.value)}, the lowest load tried", lowest.why and f": {lowest.why}"
+    if _nothing_known(capacity):
+        spoiled = dict.fromkeys([as_given(lowest.value), *_spoiled(capacity)])
+        return f"not decided: {_SPOILED} {', '.join(spoiled)}{why or ''}"
     if high is not None and lowest.kept == lowest.runs and not any(capacity.kept_by_search or ()):
         return f"not decided: no long probe kept the limits ({_span(low, high)}; {effort})"
     reserve = RESERVE if capacity.kind == "rate" else 0.0

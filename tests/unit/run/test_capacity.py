@@ -44,8 +44,8 @@ from harness.run.search import (
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
-from harness.verdicts.capacity import capacity, invalid_cells, sentence, words
-from harness.verdicts.crossing import short_and_long, undisturbed
+from harness.verdicts.capacity import capacity, invalid_cells, sentence, why_unknown, words
+from harness.verdicts.crossing import contradictions, short_and_long, undisturbed
 from harness.verdicts.slo_check import answers_needed, kept_limits, queue_reasons, why_not_kept
 from tests.factories.documents import changed, made
 
@@ -150,6 +150,19 @@ def test_the_lowest_load_is_tried_again_where_the_client_spoiled_it_or_the_serve
         assert next_probe(LOADS, 1, 3, [cell(1, within=0.5), first]) == (0, True)
 
 
+def test_a_server_does_not_miss_limits_at_a_lowest_load_that_the_client_spoiled():
+    """It was said to, though every answer was within them."""
+    late = [doubt("schedule-lag", "INVALID")]
+    found = only([cell(2, reasons=late), cell(1, reasons=late), cell(1, repeat=1, reasons=late)], searches=1)
+    assert words(found) == (
+        "vllm: not decided: the client or the machine spoiled probes at 1, 2: schedule-lag: so much"
+    )
+    assert why_unknown(found) == words(found).removeprefix("vllm: ")
+    at_higher = cell(2, within=0.5)
+    found = only([at_higher, cell(1, reasons=late), cell(1, repeat=1, reasons=late)], searches=1)
+    assert words(found).startswith("vllm: not decided: the client or the machine spoiled probes at 1: ")
+
+
 def test_after_two_long_probes_that_failed_a_load_is_tried_that_is_surely_lower():
     """Those that fail by little at like loads do not show how slowly the share beyond a limit grows."""
     tried = [*map(cell, (1, 8, 14)), cell(18, within=0.5)]
@@ -235,6 +248,14 @@ def test_a_disturbed_short_probe_of_a_closed_loop_is_measured_again_by_a_long_on
     assert (SLOTS[step.load_index], step.long) == (4, True)
     tried.append(cell(4, repeat=3, kind="concurrency"))
     assert SLOTS[next_probe(SLOTS, 1, 3, tried).load_index] in {5, 6, 7}
+
+
+def test_a_load_in_doubt_takes_the_one_long_probe_of_each_start_but_the_last():
+    tried = [*map(cell, (1, 2, 4, 8, 16)), cell(20), cell(32, within=0.1, **flow(32, 20))]
+    tried.append(cell(18.22, within=0.5, repeat=3))
+    for start, expected in enumerate((None, 18.22, 18.22)):
+        step = next_probe(LOADS, start, 3, tried)
+        assert (step and LOADS[step.load_index]) == (expected and pytest.approx(expected, rel=0.01))
 
 
 def test_a_load_that_fails_again_is_too_much():
@@ -453,6 +474,28 @@ def cell(
 
 def doubt(code, verdict="SUSPECT"):
     return Reason(code, verdict, "so much", "", "")
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "at"),
+    [
+        # Clearly is three times the 5% that may miss the limit, and far better is half of that share.
+        ([cell(20), cell(16, within=0.86)], [], {}),
+        ([cell(20), cell(16, within=0.84)], [], {16: 1.6}),
+        ([cell(20, within=0.92), cell(16, within=0.8)], [], {16: 2.0}),
+        ([cell(20, within=0.9), cell(16, within=0.8)], [], {}),
+        ([cell(20, within=0.86), cell(16, within=0.2)], [], {16: 3.0}),
+        # A long probe answered 10/s: so many more do not come from an engine that has no more to give.
+        ([cell(12, **flow(10.9, 12))], [cell(16, within=0.5, repeat=3, **flow(16, 10))], {}),
+        ([cell(12, **flow(11.1, 12))], [cell(16, within=0.5, repeat=3, **flow(16, 10))], {16: 3.0}),
+        ([cell(12, **flow(11.1, 12)), cell(16, within=0.5, **flow(16, 10))], [], {}),
+        # The client is to blame for itself.
+        ([cell(20)], [cell(16, within=0.5, repeat=3)], {16: 3.0}),
+        ([cell(20)], [cell(16, within=0.5, repeat=3, reasons=[doubt("client-busy", "INVALID")])], {}),
+    ],
+)
+def test_a_load_that_failed_clearly_is_doubted_by_far_better_probes(short, long, at):
+    assert {found.load: found.clear for found in contradictions(short, long)} == pytest.approx(at)
 
 
 @pytest.mark.parametrize(
