@@ -289,7 +289,13 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
 
 @pytest.mark.parametrize(
     ("named", "seen", "there", "warned"),
-    [(False, False, 8, True), (True, False, 8, False), (False, True, 8, False), (False, False, 1, False)],
+    [
+        (False, False, 8, True),
+        (True, False, 8, False),
+        (None, False, 8, False),  # an older version did not record it
+        (False, True, 8, False),
+        (False, False, 1, False),
+    ],
 )
 def test_figures_of_gpus_that_may_be_others_are_a_warning_once_per_backend(named, seen, there, warned):
     devices = [{"index": index} for index in range(there)]
@@ -352,6 +358,7 @@ def test_a_driver_that_answers_slowly_is_a_warning(reads, failures, wall_s, word
     watched = documents.made(Sampled, sources=slow, sampler={"cpu_s": 1.0, "wall_s": wall_s}, problem=None)
     one = documents.made(CellResult, cell="0", telemetry=as_json(_health(watched)))
     assert [warning.text for warning in gaps([one])] == [words] * bool(words)
+    assert gaps([sampled("0", system=source(about={"read_hz": 1.0}))]) == [], "nobody chooses how often"
 
 
 @pytest.mark.parametrize(("stall_ms", "found"), [(None, 0), (1000.0, 0), (1001.0, 1)])

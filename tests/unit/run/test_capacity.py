@@ -216,6 +216,7 @@ def test_a_disturbed_long_probe_is_outvoted_by_two_more_of_its_load(disturbed, s
     assert 0.97 * undisturbed <= found.value <= 20 < found.interval[2]
     (again,) = (tried for tried in found.tested if tried.runs == 3)
     assert (again.kept, again.saturated, again.disturbed) == (2, False, 1)
+    assert max(filter(None, found.kept_by_search)) == 19.44
     assert words(found).endswith(f"; measured again at {again.value:g}: 1 disturbed probe left out")
     assert len(sizes_of(cells, starts)[1]) <= MOST_LONG + MOST_AGAIN
 
