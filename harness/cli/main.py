@@ -146,8 +146,10 @@ def _unrecognized(
     if asked.prog.endswith(ADDRESSED) and of_run and of_run.help != argparse.SUPPRESS:
         hint = f"`bench run` has it: bench run --scenario first-look --backends openai=URL {name} …"
         return SpecError(f"unknown option '{name}'", hint=hint)
-    program = f"{asked.prog} {action}" if action else asked.prog
-    return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked, action), program))
+    program, flags = f"{asked.prog} {action}" if action else asked.prog, list(_flags(asked, action))
+    # `bench -v list`: the command is the first that takes it.
+    hint = f"it follows the command: `{program} {name}`" if name in flags else suggested(name, flags, program)
+    return SpecError(f"unknown option '{name}'", hint=hint)
 
 
 def _as_list(asked: argparse.ArgumentParser, word: str, given: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from harness.errors import ExitCode
         (["probe", "a", "http://me:secret@h:1"], "argument 'http://***@h:1'", "`bench probe --help`"),
         (["report", "https://me:secret@h/x"], "https://***@h/x: no such run", "`bench list runs` shows"),
         (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean '--json'?"),
+        (["-v", "list"], "unknown option '-v'", "it follows the command: `bench list -v`"),
         (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean '--scenario'?"),
         (["run", "--url", "x"], "unknown option '--url'", "`bench run --help` lists them"),
         (["run", "--slo", "x"], "unknown option '--slo'", "`bench run --help` lists them"),
