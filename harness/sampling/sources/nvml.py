@@ -151,7 +151,7 @@ class Gpus(ABC):
     def readings(self) -> list[Reading]: ...
 
     def open(self) -> None:
-        if hidden := all_hidden(self._env):  # a driver that hangs is then none of the engine's business
+        if hidden := all_hidden(self._env):  # a driver that hangs must not hold up a cell on the CPU
             raise UnavailableError(f"NVML: {hidden}")
         self.about["broken"] = True  # until it has answered: one that takes too long is there
         try:
