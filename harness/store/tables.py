@@ -37,6 +37,10 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "acceptance_rate": ("double", "server.acceptance_rate"),
         "limiter": ("varchar", "limiter.code"),
         "currency": ("varchar", "cost.price.currency"),
+        # Of the engine's GPUs together.
+        "gpu_power_w": ("double", "energy.gpu_w"),
+        "gpu_utilisation_pct": ("double", "gpu.utilisation_pct.mean"),
+        "gpu_memory_used_bytes": ("double", "gpu.memory_used_bytes.max"),
     }
 )
 

@@ -10,12 +10,12 @@ import pytest
 import llm_servebench as sb
 from harness.metrics.latency import by_arrival, values_ms
 from harness.metrics.view import CellView
-from harness.model import METRICS
+from harness.model import METRICS, CellResult, Energy, Gpu
 from harness.python import frames
 from harness.report.samples import tpot_ms_by_seq
 from harness.store import tables
 from harness.store.database import database
-from tests.factories.documents import changed
+from tests.factories.documents import changed, made
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "python.md"
 VIEWS = ("cells", "verdicts", "requests", "events", "telemetry")
@@ -199,3 +199,16 @@ def test_a_column_of_the_cells_is_a_place_in_a_cell(run):
         if head not in cell.__struct_fields__ or (rest and held is not None and not hasattr(held, rest)):
             missing.append(place)
     assert missing == []
+
+
+def test_the_gpus_of_an_engine_are_columns(whole_run):
+    stored, manifest = whole_run.read_summary(), whole_run.read_manifest()
+    gpu = made(Gpu, utilisation_pct={"mean": 71, "max": 99}, memory_used_bytes={"mean": 5, "max": 7})
+    cell = made(CellResult, gpu=gpu, energy=made(Energy, gpu_w=310.5))
+    (row,) = tables.cell_rows("run", changed(stored, cells=[cell]), manifest)
+    found = dict(zip(tables.CELLS, row, strict=True))
+    assert (found["gpu_power_w"], found["gpu_utilisation_pct"], found["gpu_memory_used_bytes"]) == (
+        310.5,
+        71,
+        7,
+    )
