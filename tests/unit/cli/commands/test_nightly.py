@@ -208,7 +208,8 @@ def test_a_pin_is_looked_up_where_a_variant_of_the_suite_is_measured(night, tmp_
     assert night.pins == ["vllm"]  # a program of one's own has none
 
 
-def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, capsys):
+def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")  # a line each, also where the tests run in several processes
     assert main(["nightly", "mine.toml", "--dry-run"]) == ExitCode.USAGE
     said = capsys.readouterr()
     assert said.err == WRONG
