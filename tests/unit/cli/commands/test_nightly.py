@@ -209,7 +209,7 @@ def test_a_pin_is_looked_up_where_a_variant_of_the_suite_is_measured(night, tmp_
 
 
 def test_a_dry_run_checks_the_whole_suite_and_starts_nothing(night, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")  # a line each, also where the tests run in several processes
+    monkeypatch.setenv("COLUMNS", "200")  # a line each, also where the tests run in several processes
     assert main(["nightly", "mine.toml", "--dry-run"]) == ExitCode.USAGE
     said = capsys.readouterr()
     assert said.err == WRONG
