@@ -40,6 +40,8 @@ from harness.verdicts.pairs import MOST_TOGETHER
 from harness.verdicts.per_user import speed_levels
 from harness.verdicts.sequential import LookResult, take_look
 
+_ROOM_BYTES = 64 << 20  # of samples that are kept because they may be asked for: a large cell has 1 MB
+
 
 class RunExtras(NamedTuple):
     """Holds what a run folder holds apart from its cells; None where it was not made.
@@ -60,8 +62,15 @@ class FolderSamples(Mapping[str, Samples]):
     """
 
     def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
+        self._folder, self._room = folder, _ROOM_BYTES
         self._read: dict[str, Samples | None] = dict.fromkeys(folder.cells())
+
+    def keep(self, cell: str, found: Samples) -> None:
+        """Saves reading this cell again, unless there are so many that they would take much memory."""
+        size = sum(values.nbytes for values in found.values())
+        if size <= self._room:
+            self._room -= size
+            self._read[cell] = found
 
     def __getitem__(self, cell: str) -> Samples:
         found = self._read[cell]
@@ -190,8 +199,8 @@ def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | 
     `prices`: instead of those the run was given, of all cells or by the name of each.
     """
     cells, unreadable = [], []
-    pooled: dict[str, Samples] = {}
-    for name in folder.cells():
+    pooled = FolderSamples(folder)
+    for name in pooled:
         try:
             records, facts = folder.read_cell(name)
             given = prices.get(name) if isinstance(prices, Mapping) else prices
@@ -199,7 +208,7 @@ def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | 
             requested, telemetry = folder.read_requested(facts), folder.read_telemetry(name)
             cell = view_of(records, facts, requested, telemetry)
             cells.append(summarise_view(cell))
-            pooled[name] = samples(cell)
+            pooled.keep(name, samples(cell))
         except SpecError as error:
             unreadable.append(notices.of_cell(error).warning(str(error)))
     manifest = folder.read_manifest()
