@@ -95,9 +95,13 @@ def contradictions(short: Sequence[CellResult], long: Sequence[CellResult]) -> I
 
 
 def undisturbed(short: Sequence[CellResult], long: Sequence[CellResult]) -> list[CellResult]:
-    """Long probes without those that failed clearly where most at the same load did not."""
+    """Long probes without those that failed clearly where most at the same load did not, and without those
+    that the client spoiled where another one tells of the same load.
+    """
     clear = {at.load: at.clear for at in contradictions(short, long) if at.outvoted}
-    return [cell for cell in long if _probed(cell).times < clear.get(cell.load.value, math.inf)]
+    kept = [cell for cell in long if _probed(cell).times < clear.get(cell.load.value, math.inf)]
+    known = {cell.load.value for cell in kept if not is_spoiled(cell)}
+    return [cell for cell in kept if cell.load.value not in known or not is_spoiled(cell)]
 
 
 def _probed(cell: CellResult, *, short: bool = False) -> _Probed:

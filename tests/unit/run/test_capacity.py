@@ -1,6 +1,7 @@
 """The search on loads with a known limit, what a cell must show to keep the limits, and the words."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice, pairwise
 from types import SimpleNamespace
 
@@ -257,6 +258,17 @@ def test_a_load_in_doubt_takes_the_one_long_probe_of_each_start_but_the_last():
     for start, expected in enumerate((None, 18.22, 18.22)):
         step = next_probe(LOADS, start, 3, tried)
         assert (step and LOADS[step.load_index]) == (expected and pytest.approx(expected, rel=0.01))
+
+
+def test_a_probe_that_the_client_spoiled_counts_for_nothing_where_another_tells_of_its_load():
+    """Of a server of 4 slots 3 were found (3 to 4)."""
+    slots = partial(cell, kind="concurrency")
+    late = [doubt("schedule-lag", "INVALID")]
+    tried = [slots(4), slots(5, within=0.75), slots(4, repeat=3, reasons=late), slots(3, repeat=4)]
+    assert words(only(tried)).endswith("; may be higher: the client or the machine spoiled probes at 4")
+    found = only([*tried, slots(4, repeat=5)])
+    assert (found.value, found.interval[0]) == (4, 4)
+    assert words(found).endswith("; measured again at 4: 1 disturbed probe left out")
 
 
 def test_a_load_that_fails_again_is_too_much():
