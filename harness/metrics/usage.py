@@ -122,11 +122,14 @@ def _fails_often(source: SampledSource) -> bool:
 
 
 def _read_hz(source: SampledSource, watched: Sampled) -> dict[str, float]:
-    """The rate at which a source was read, where more than half of its reads did not take place in time."""
+    """The rate at which a source was read, where its answers took so long that more than half of the reads
+    did not take place in time. One that took long to open, or got no CPU, answers at once.
+    """
     wall_s = (known(watched.sampler) or {}).get("wall_s", 0.0)
     due = wall_s / source.period_s if source.period_s else 0.0
     late = due > _LEAST_DUE and source.reads and not source.failures and source.reads < _SLOW_SHARE * due
-    return {"read_hz": source.reads / wall_s} if late else {}
+    slow = late and source.longest_read_ms / 1e3 > source.period_s
+    return {"read_hz": source.reads / wall_s} if slow else {}
 
 
 def _health(watched: Sampled) -> TelemetryHealth:

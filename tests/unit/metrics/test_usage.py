@@ -344,20 +344,22 @@ def test_a_source_that_fails_again_and_again_is_a_warning(reads, failures, found
 
 
 @pytest.mark.parametrize(
-    ("reads", "failures", "wall_s", "words"),
+    ("reads", "longest_ms", "failures", "wall_s", "words"),
     [
-        (45, 0, 22.5, "NVML answered so slowly that it was read less than half as often as intended (0)"),
-        (113, 0, 22.5, ""),  # just above half
-        (5, 0, 1.9, ""),  # too short to tell
-        (12, 1, 22.5, ""),  # one that failed is asked less often
+        (45, 480, 0, 22.5, "so slowly that it was read less than half as often as intended (0)"),
+        (113, 480, 0, 22.5, ""),  # just above half
+        (5, 480, 0, 1.9, ""),  # too short to tell
+        (12, 480, 1, 22.5, ""),  # one that failed is asked less often
+        (45, 90, 0, 22.5, ""),  # opened late: its first figures are null
     ],
 )
-def test_a_driver_that_answers_slowly_is_a_warning(reads, failures, wall_s, words):
+def test_a_driver_that_answers_slowly_is_a_warning(reads, longest_ms, failures, wall_s, words):
     """At 10 Hz."""
-    slow = {"nvidia": {"reads": reads, "failures": failures, "period_s": 0.1, "failing_since_s": None}}
+    nvml = {"reads": reads, "longest_read_ms": longest_ms, "failures": failures, "period_s": 0.1}
+    slow = {"nvidia": {**nvml, "failing_since_s": None}}
     watched = documents.made(Sampled, sources=slow, sampler={"cpu_s": 1.0, "wall_s": wall_s}, problem=None)
     one = documents.made(CellResult, cell="0", telemetry=as_json(_health(watched)))
-    assert [warning.text for warning in gaps([one])] == [words] * bool(words)
+    assert [warning.text for warning in gaps([one])] == [f"NVML answered {words}"] * bool(words)
     assert gaps([sampled("0", system=source(about={"read_hz": 1.0}))]) == [], "nobody chooses how often"
 
 
