@@ -98,6 +98,7 @@ class IssueCode(StrEnum):
     TRACE_CHANGED = "trace-changed"
     ENGINE_STALLED = "engine-stalled"
     TELEMETRY_GAP = "telemetry-gap"
+    GPU_LOST = "gpu-lost"
     GPUS_NOT_KNOWN = "gpus-not-known"
     AGREEMENT_MISSING = "agreement-missing"
     ANSWERS_HARMED = "answers-harmed"

@@ -51,6 +51,11 @@ NO_MANIFEST = Notice(
 TELEMETRY_GAP = Notice(
     IssueCode.TELEMETRY_GAP, "a source of telemetry failed or was slow: its figures are null, or of a part"
 )
+GPU_LOST = Notice(
+    IssueCode.GPU_LOST,
+    "a GPU stopped answering while requests ran: its power, energy and memory are null",
+    "see `dmesg` for Xid messages; reset the GPU or restart the machine, then measure again",
+)
 GPUS_NOT_KNOWN = Notice(
     IssueCode.GPUS_NOT_KNOWN,
     "a machine has several GPUs, and which of them an engine used was neither given nor seen",

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from harness.errors import page_address
 from harness.model import CellResult, RunWarning, TelemetryHealth, known, labels
-from harness.validity.notices import GPUS_NOT_KNOWN, TELEMETRY_GAP
+from harness.model.grouping import grouped
+from harness.validity.notices import GPU_LOST, GPUS_NOT_KNOWN, TELEMETRY_GAP
 
 MAX_STALL_MS = 1000.0  # the slowest source that figures need has some samples in it
 _NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NVML", "amd": "amdsmi"}
@@ -18,7 +19,19 @@ def gaps(cells: Sequence[CellResult]) -> list[RunWarning]:
     missed = [
         TELEMETRY_GAP.warning(f"{text} ({', '.join(names)})", hint) for (text, hint), names in where.items()
     ]
-    return [*missed, *_gpus_not_known(cells)]
+    return [*_lost(cells), *missed, *_gpus_not_known(cells)]
+
+
+def _lost(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
+    found = grouped(
+        (f"{device} was lost: {lost['why']}", cell.cell)
+        for cell in cells
+        for source in cell.telemetry.sources.values()
+        for device, lost in (source.about.get("lost") or {}).items()
+    )
+    for text, names in found.items():
+        where = ", ".join(dict.fromkeys(names))
+        yield GPU_LOST.warning(f"{text} ({where}); power, energy and memory of the GPUs are null there")
 
 
 def _gpus_not_known(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
@@ -56,8 +69,6 @@ def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
                 source.unavailable if named else f"{label}: {source.unavailable}",
                 f"there seems to be a GPU: reload its driver, or reboot{keeps}",
             )
-        for device, lost in (about.get("lost") or {}).items():
-            yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"
         if "read_hz" in about and name in _NAMES:
             yield (
                 f"{_NAMES[name]} answered so slowly that it was read less than half as often as intended",

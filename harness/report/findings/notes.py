@@ -27,6 +27,7 @@ _OF_EVERY_FIGURE = (
     IssueCode.NOT_MEASURED,
     IssueCode.ENGINE_DIED,
     IssueCode.CELL_MISSING,
+    IssueCode.GPU_LOST,
     IssueCode.CELL_DAMAGED,
     IssueCode.CELL_UNREADABLE,
     IssueCode.NO_MANIFEST,

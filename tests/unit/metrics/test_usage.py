@@ -29,7 +29,7 @@ from harness.model import (
     as_json,
 )
 from harness.records.series import Samples, Telemetry
-from harness.report.findings.notes import notes
+from harness.report.findings.notes import most_important, notes
 from harness.report.html.machine_use import machine as machine_section
 from harness.report.html.source import Source
 from harness.report.plots.panels import panels
@@ -38,7 +38,7 @@ from harness.validity import Evidence, judge
 from harness.validity.telemetry import gaps
 from tests.factories import documents
 from tests.factories.recorded import facts, records, summarise_cell
-from tests.factories.summaries import cell, summary
+from tests.factories.summaries import cell, summary, verdict
 
 S = 1_000_000_000
 WINDOW = Window(0, 10 * S, "steady")
@@ -261,6 +261,9 @@ def source(**changes):
     }
 
 
+LOST = source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}})
+
+
 def gap(one):
     (warning,) = gaps([sampled("0", nvidia=one)])
     return warning.text
@@ -283,8 +286,18 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
         for name in ("nvidia-slow", "amd")
     ]
     assert ["nvidia-smi" in hint for hint in hints] == [True, False]
-    assert "gpu.1 was lost" in gap(source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}}))
+    assert "gpu.1 was lost" in gap(LOST)
     assert gaps([sampled("0", engine=source())]) == []
+
+
+def test_a_lost_gpu_is_a_warning_of_its_own_that_comes_before_a_busy_machine():
+    """Without it the column of energy was gone, and the reason behind `1 more warning`."""
+    (warning,) = gaps([sampled(name, nvidia=LOST, **{"nvidia-slow": LOST}) for name in ("000-x", "001-x")])
+    where = "(000-x, 001-x); power, energy and memory of the GPUs are null there"
+    assert (warning.code, warning.text) == ("gpu-lost", f"gpu.1 was lost: GPU is lost {where}")
+    busy = verdict("SUSPECT", "contended", "1.9 of 2 cores", "10%", "stop what else runs")
+    made = summary(cell("x", validity=busy), warnings=[as_json(warning)])
+    assert [note.code for note in most_important(made)] == ["gpu-lost", "contended"]
 
 
 @pytest.mark.parametrize(
