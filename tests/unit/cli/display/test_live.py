@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.cli.display.live import BARS, REDRAW_S, LiveView, frame, size_of, sparkline
+from harness.cli.display.live import BARS, REDRAW_S, LiveView, frame, size_of, sparkline, wrapped
 from harness.cli.display.output import PlainLines
 from harness.cli.display.progress import State
 from harness.load.job import Progress
@@ -185,6 +185,12 @@ def test_notes_stay_above_and_nothing_of_the_view_remains(view):
     assert shown[2:4] == ["0:00", "001-llamacpp-c8-r0  ███░░░░░░░░░ 16/64  8 now"]
     view.close()
     assert view.screen.rows() == shown[:2]
+
+
+def test_a_flag_stays_with_its_value_and_apart_from_other_flags():
+    flags = "--sleep-on-idle --no-mmap --max-total-tokens 4096 --seed -1"
+    lines = ["--sleep-on-idle --no-mmap", "  --max-total-tokens 4096", "  --seed -1"]
+    assert wrapped(flags, 29).splitlines() == lines
 
 
 def test_long_notes_break_between_words_and_paths_stay_whole(view):
