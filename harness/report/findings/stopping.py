@@ -1,6 +1,6 @@
 """How a run was carried out: where it ended, what its repeats have in common, how engines shared time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from harness.model import Levels, Stopping, Summary, known
 from harness.model.measures import measure
@@ -78,8 +78,13 @@ def _shared(summary: Summary) -> str:
     load = "loaded at the same moments" if summary.verdict_rules.pairing == "duet" else "loaded in turns"
     if not seats:
         return f"the servers were {load}; a verdict is about this start of each"
-    parts = listing([",".join(map(str, cores)) for cores in sorted(seats)])
-    return f"all engines were up and {load}; cores {parts}, swapped between starts"
+    gpus = dict.fromkeys(cell.gpu.engine_gpus for cell in summary.cells if cell.gpu)
+    apart = f" and GPUs {_parts(gpus)}" if len(gpus) > 1 else ""
+    return f"all engines were up and {load}; cores {_parts(seats)}{apart}, swapped between starts"
+
+
+def _parts(seats: Iterable[tuple[int, ...]]) -> str:
+    return listing([",".join(map(str, numbers)) for numbers in sorted(seats)])
 
 
 def level_words(levels: Levels) -> str:

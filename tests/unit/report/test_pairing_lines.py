@@ -25,6 +25,14 @@ def test_cores_and_seats_are_named():
     assert "loaded at the same moments" in lines("duet", *both)[0]
 
 
+def test_the_gpus_of_engines_that_swap_them_are_named():
+    both = [
+        cell(label, start_number=0, cores=[2 * at, 2 * at + 1], gpu={"engine_gpus": [at], "devices": []})
+        for at, label in enumerate("ab")
+    ]
+    assert lines("blocks", *both)[0].endswith("cores 0,1 and 2,3 and GPUs 0 and 1, swapped between starts")
+
+
 def test_the_table_has_them_among_the_first_lines_only():
     both = cell("a", start_number=0, cores=[0, 1]), cell("b", start_number=0, cores=[2, 3])
     of_blocks = summary(*both, verdict_rules={**RULES, "pairing": "blocks"})
