@@ -131,6 +131,11 @@ def test_a_capacity_of_before_long_probes_bounds_nothing():
     assert capacity_pair(FAST, found("tgi", 1, 1, 2, kept_by_search=None), None).ratio == (None, None, None)
 
 
+@pytest.mark.parametrize(("backends", "pairs"), [(50, 1225), (51, 0)])
+def test_more_backends_than_verdicts_compare_have_no_pairs(backends, pairs):
+    assert len(capacity_pairs([found(f"e{number}", 9, 10, 11) for number in range(backends)], [])) == pairs
+
+
 def test_unlike_searches_are_not_comparable():
     pair = capacity_pair(FAST, found("tgi", 9, 10, 11, kind="concurrency"), None)
     assert (pair.verdict, pair.ratio) == ("not comparable", (None, None, None))

@@ -78,6 +78,13 @@ def test_the_line_names_the_speed_the_better_one_and_the_interval():
     first, *_ = lines(sweep("sglang", 0.375), sweep("vllm", 0.25))
     start = "at 50 tokens/s per user: vllm carries 1.5 times the output tokens/s of sglang ("
     assert first.startswith(start)
+    low, high = map(float, first.removeprefix(start).rstrip(")").split(" to "))
+    assert low < 1.5 < high
+
+
+def test_the_pairs_of_the_best_backend_come_first():
+    first, *_ = lines(*(sweep(f"e{number}", 0.25 * 1.3 ** (3 - number)) for number in range(4)))
+    assert [part.partition(" carries ")[0].rpartition(" ")[2] for part in first.split("; ")[:3]] == ["e3"] * 3
 
 
 def test_equal_servers_are_never_called_different():
@@ -142,7 +149,13 @@ def test_curves_that_share_no_speed_are_not_compared():
     assert list(no_shared_speed(shown)) == [
         "no speed per user is common to two backends, in tokens/s: sglang 15.2 to 19.8 and vllm 88 to 195"
     ]
-    assert list(no_shared_speed(summary(*sweep("vllm"), *sweep("sglang")))) == []
+    searched = [{"label": "vllm", "kind": "rate", "interval": [4, 4, 5], "searches": 1, "tested": []}]
+    for shares_one_or_needs_none in (
+        replace(shown, capacity=summary(capacity=searched).capacity),
+        summary(*sweep("vllm"), *sweep("sglang")),
+        summary(*cells, *sweep("tgi", alone_ms=45)),
+    ):
+        assert list(no_shared_speed(shares_one_or_needs_none)) == []
 
 
 def test_speeds_that_hardly_change_with_the_load_are_not_compared():

@@ -140,9 +140,16 @@ def test_pydantic_is_quoted_without_what_it_was_given():
     assert read_end(lines)[1] == "no such head."
 
 
+def test_of_many_causes_the_last_five_are_quoted():
+    raised = [f"ValueError: no {number}" for number in range(7)]
+    assert read_end([*raised, *frames("INFO {}")])[:6] == [*raised[2:], *frames("INFO {}")[-15:][:1]]
+
+
 def test_one_cause_is_quoted_once():
     error = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
     lines = (error, "  what():  CUDA error: an illegal memory access was encountered")
+    assert read_end(lines) == list(lines)
+    lines = ("ValueError: no", "RuntimeError: the engine ended: ValueError: no")
     assert read_end(lines) == list(lines)
 
 

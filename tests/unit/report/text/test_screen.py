@@ -473,6 +473,15 @@ def test_capacities_of_which_none_is_ahead_are_said_to_be_so_once(word, why, exp
     made = summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs)
     assert list(capacity_lines(made))[-1:] == expected
     assert "capacity in users (95% interval): a 4 (4 to 5), b 4 (4 to 5)" in "\n".join(capacity_lines(made))
+    pairs[1:] = [pair | {"verdict": "undecided"} for pair in pairs[1:]]
+    mixed = list(capacity_lines(summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs)))
+    assert [line for line in mixed if "not comparable" in line] == [
+        line.partition("; so are")[0] for line in expected if "not comparable" in line
+    ]
+    nothing = [each | {"value": None, "interval": [None, None, None]} for each in capacities]
+    unknown = list(capacity_lines(summary(*map(cell, "abcd"), capacity=nothing)))
+    assert [line.partition(":")[0] for line in unknown[:3]] == ["capacity a", "capacity b", "capacity c"]
+    assert unknown[3:] == ["1 more backend without an answer: see the report"]
     open_ended = [each | {"interval": [None, 4, None]} for each in capacities]
     first, *_ = capacity_lines(replace(made, capacity=summary(capacity=open_ended).capacity))
     assert first == "capacity in users: a 4 or more, b 4 or more, c 4 or more, d 4 or more"
@@ -495,9 +504,17 @@ def test_of_two_that_carry_more_than_as_many_others_the_higher_answer_leads():
         for a, b in combinations("abcd", 2)
     ]
     found = [*capacity_lines(summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs))][-3:]
-    assert [line.partition(":")[0] for line in found] == [
-        "d carries more than a", "d carries more than b", "undecided whether c carries more or less than d"
-    ]  # fmt: skip
+    assert found == [
+        "d carries more than a: 2 times the load (1.43 to 3.33)",
+        "d carries more than b: 2 times the load (1.43 to 3.33)",
+        "undecided whether c carries more or less than d: 0.5 times the load (0.3 to 0.7)",
+    ]
+    pairs = [
+        pair | {"verdict": "fewer" if pair["b"] == "c" or pair["a"] + pair["b"] == "ad" else "undecided"}
+        for pair in pairs
+    ]
+    found = [*capacity_lines(summary(*map(cell, "abcd"), capacity=capacities, capacity_pairs=pairs))][-3:]
+    assert sum(line.startswith("c carries more than") for line in found) == 2, "d is ahead of one alone"
 
 
 def test_a_backend_that_carries_less_than_another_does_not_lead():
