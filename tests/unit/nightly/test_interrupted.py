@@ -82,7 +82,8 @@ def test_the_run_is_told_to_stop_and_waited_for(spent, deaf):
 )
 def test_the_page_says_what_a_run_that_was_cut_short_lacks(spent, tmp_path, state, do):
     run = make_run(tmp_path / "results", SMALL)
-    change_json(run.path / "manifest.json", lambda manifest: manifest.update(state=state))
+    for name in ("manifest.json", "summary.json"):
+        change_json(run.path / name, lambda document: document.update(state=state))
     night, _ = spent(SUITE, lambda _: None, prints=json.dumps({"run": run.run_id}))
     assert [(step.state, step.why) for step in night.steps] == [("interrupted", do.format(run.path))]
 
