@@ -30,7 +30,7 @@ from harness.model import (
     Summary,
     from_json,
 )
-from harness.model.numbers import as_given, counted, duration
+from harness.model.numbers import as_given, counted, duration, short
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together, warmup_requests
 from harness.report.wording import aligned
 from harness.run.measure.agreement_answers import (
@@ -116,7 +116,7 @@ class Description:
             why = f" ({launch.why})" if verbose else ""
             weights = f", weights {track}" if track else ""
             if track and (repo := prepared.model.tracks[track].repo):
-                weights += f" of {repo} (model hub)"
+                weights += f" of {repo} (model hub{_size(prepared, track)})"
             gpus = _gpus(prepared, backend)
             on = f" on GPU {', '.join(gpus)}" if gpus else ""
             yield f"  {backend.label}: {launch.mode}{on}{why}{weights}"
@@ -210,6 +210,13 @@ class Description:
             return f"no engine start{pauses}"
         took = "" if self.starts_s is None else f", about {duration(self.starts_s)} with pauses"
         return f"{most}{counted(starts, 'engine start')}{took}"
+
+
+def _size(prepared: Prepared, track: str) -> str:
+    """Of weights in bf16, by the number of parameters; "" of others, which the hub's name does not tell."""
+    millions = prepared.model.parameters_millions
+    full = prepared.model.tracks[track].quantisation.startswith("bf16")
+    return f", about {short(millions / 500, 2)} GB" if full and millions else ""
 
 
 def _set_for(backend: BackendPlan) -> tuple[list[str], dict[str, str]]:

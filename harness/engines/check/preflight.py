@@ -138,9 +138,11 @@ def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupE
         named = f" ({', '.join(gpus)})" if gpus else ""
         yield SetupError(
             f"needs {counted(wanted, 'GPU')}{named}: {seen}",
-            hint=f"lower --engine-set tensor_parallel=N, or {change}"
-            if gpus
-            else f"{change}, or use --device cpu",
+            hint=f"{change}, or use --device cpu"
+            if not gpus
+            else f"lower --engine-set tensor_parallel=N, or {change}"
+            if wanted > 1
+            else change,
         )
     elif fault := machine.gpu_fault(gpus):
         yield SetupError(

@@ -261,7 +261,7 @@ def test_weights_that_an_engine_fetches_have_the_name_of_their_repository(capsys
     words = ["run", "--scenario", "single-user", "--backends", "vllm", "--model", "qwen2.5-7b-instruct"]
     assert main([*words, "--launch", "process", "--dry-run"]) == ExitCode.OK
     shown = capsys.readouterr().out.splitlines()
-    assert "  vllm: process, weights bf16 of Qwen/Qwen2.5-7B-Instruct (model hub)" in shown
+    assert "  vllm: process, weights bf16 of Qwen/Qwen2.5-7B-Instruct (model hub, about 15 GB)" in shown
 
 
 def test_a_trace_says_how_many_of_its_requests_are_used(here, capsys):

@@ -178,6 +178,12 @@ def test_as_many_gpus_are_needed_as_it_is_told_to_use(monkeypatch, visible, ther
     assert [said in line for line in lines] == ([True] if said else [])
 
 
+def test_a_single_gpu_that_is_not_there_is_no_reason_for_fewer(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "9")
+    (line,) = told(planned("sglang", "compose", "cuda"), gpus=8)
+    assert line == "sglang: needs 1 GPU (9): this machine has 8 → change --gpus or CUDA_VISIBLE_DEVICES"
+
+
 def test_packages_for_cuda_need_a_gpu_a_driver_and_no_docker():
     plan = planned("vllm,lmdeploy", "process", "cuda")
     assert told(plan, docker="no daemon", compose="no compose") == []
