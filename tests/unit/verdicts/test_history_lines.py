@@ -175,7 +175,7 @@ def test_texts_and_charts_name_a_capacity_without_a_load():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"value": None}, "not sure of 9 users"),
+        ({"value": None}, "not decided: the client or the machine spoiled probes at 9: client-busy"),
         ({"value": None, "kept_by_search": None, "interval": (7, None, 9)},
          "between 7 and 9 users, not confirmed by long probes: measure it again"),
         ({"tested": (spoiled(12),)},
