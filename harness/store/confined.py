@@ -296,7 +296,7 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
         return StorageError(
             "no space left on the disk",
             where=str(path),
-            hint="free space or choose another folder with --out; cells already written are kept",
+            hint="free space, or choose another disk (`--out` of a run); what was written before is kept",
         )
     hint = "choose another folder with --out; of a run that is there, make a copy"
     if isinstance(error, OSError) and error.errno == errno.ENOENT:  # bench makes folders that are not there
