@@ -173,6 +173,7 @@ def test_times_that_vary_need_waves():
         return reasons(made, load={"kind": "concurrency", "value": count} | start).get("few-waves")
 
     assert slots(4) is slots(1) is None
+    assert "few-waves" not in reasons(records(*rows[:4]), load={"kind": "concurrency", "value": 1})
     assert slots(20, start_declared="together") is None  # sent at once: no answer is cut
     assert slots(20)
     assert slots(19, start_declared="together")

@@ -57,6 +57,16 @@ def test_what_is_not_known_is_absent():
     assert "bench_run_left_seconds" not in search
 
 
+def test_the_figures_are_those_of_the_cell_that_began_last():
+    cells = (
+        summaries.cell("vllm", EIGHT, repeat, p50=p50, started_unix_ns=began)
+        for repeat, p50, began in ((1, 30.0, 2), (0, 10.0, 1))
+    )
+    text = exposition(going(*cells), 60.0)
+    assert 'bench_measured_ttft_p50_seconds{backend="vllm",load="c8"} 0.03\n' in text
+    assert 'bench_cells_measured{backend="vllm",load="c8",verdict="VALID"} 2\n' in text
+
+
 def test_the_figures_of_an_invalid_cell_are_withheld():
     invalid = summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
     text = exposition(going(summaries.cell("vllm", EIGHT, validity=invalid)), 60.0)

@@ -163,6 +163,13 @@ def test_speed_of_all_against_speed_of_each_user_has_intervals_on_both_axes():
     assert first.text == "c1: 110 (100 to 120) tokens/s per machine at 66.7 (50.0 to 100) per user"
 
 
+def test_a_speed_without_end_is_in_no_chart():
+    """A file may state that its tokens took no time."""
+    cells = [cell("a", load=load, p50=p50) for load, p50 in ((ONE, 10.0), (FOUR, 0.0))]
+    (point,) = main(made(*cells)["pareto-per-user-concurrency"])["a"].points
+    assert point.x == 100
+
+
 def test_it_is_per_gpu_where_every_engines_gpus_are_known():
     gpus = {"engine_gpus": [0, 1], "devices": []}
     one = {**gpus, "engine_gpus": [0]}
@@ -194,6 +201,7 @@ def test_loads_that_a_server_did_not_keep_up_with_are_in_no_trade_off():
     found = made(
         cell("a", load=ONE, state="saturated"), cell("a", load=FOUR, state="unstable"),
         cell("b", load=ONE, state="under load"), cell("b", load=FOUR, state=None),
+        cell("a", load=FOUR, repeat=1, state="saturated"),
     )  # fmt: skip
     for name in ("pareto-per-user-concurrency", "pareto-ttft-p50-concurrency"):
         assert {label: len(line.points) for label, line in main(found[name]).items()} == {"a": 1, "b": 1}
