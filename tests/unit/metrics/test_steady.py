@@ -222,6 +222,10 @@ def test_a_slow_first_answer_after_a_start_is_no_doubt():
     assert steady_state(RequestView(first), CLOSED).state == "ramp kept"
     found = steady_state(RequestView(first), CLOSED, after_start=True)
     assert (found.state, found.why) == ("not tested", "the first requests after a start are what is measured")
+    several = steady_state(
+        RequestView(one_after_another([100] * 10)), load("concurrency", 2), after_start=True
+    )
+    assert several.state == "steady"
 
 
 def test_a_slow_beginning_of_one_user_is_a_doubt_where_nothing_was_started_for_it():
