@@ -16,13 +16,23 @@ ASIDE = ("engine.packages.", "engine.about.", "engine.launch.")  # kept in the m
 
 
 def machine(host: HostFacts | None, summary: Summary) -> str:
-    """The part that sets the speed: the GPUs if there are any, else the CPU.
+    """The part that sets the speed: the GPUs if there are any, with how many an engine used, else the CPU.
 
     Of running servers that were not seen on this machine it is only where the load came from.
     """
     words = plain(host.hardware or "") if host else ""
     elsewhere = words and summary.cells and not any(map(_seen_here, summary.cells))
-    return f"load from {words}" if elsewhere else words
+    there = len(host.gpus or ()) if host else 0
+    return f"load from {words}" if elsewhere else words + _used(there, summary)
+
+
+def _used(there: int, summary: Summary) -> str:
+    """`, each engine on 1` where these are not all GPUs of the machine; "" where it was not seen."""
+    found = [cell.gpu for cell in summary.cells if cell.gpu]
+    counts = {len(gpu.engine_gpus) for gpu in found if gpu.seen_using_them}
+    if not counts or max(counts) >= there:
+        return ""
+    return f", each engine on {' to '.join(map(str, sorted({min(counts), max(counts)})))}"
 
 
 def _seen_here(cell: CellResult) -> bool:

@@ -132,6 +132,19 @@ def test_the_head_says_what_was_asked():
     )
 
 
+def test_a_box_of_gpus_is_not_taken_for_those_that_an_engine_used():
+    host = made(HostFacts, gpus=["H100"] * 8)
+
+    def used(*counts, seen=True):
+        gpus = [{"engine_gpus": list(range(count)), "seen_using_them": seen} for count in counts]
+        return machine(host, summary(*(cell(str(at), gpu=gpu) for at, gpu in enumerate(gpus))))
+
+    assert used(1, 1) == "8× H100, each engine on 1"
+    assert used(1, 4, 2) == "8× H100, each engine on 1 to 4"
+    assert used(8, 8) == "8× H100"
+    assert used(1, seen=False) == "8× H100", "whose they were is not known"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
