@@ -61,14 +61,17 @@ class Row:
     def usable(self) -> list[CellResult]:
         return [cell for cell in self.cells if not cell.invalid]
 
-    def validity(self, metric: str = "") -> tuple[str, int, list[Reason]]:
-        """The worst verdict, how many repeats have it, and the reasons; of one value, or of whole cells."""
+    def validity(self, metric: str = "") -> tuple[str, list[list[Reason]]]:
+        """The worst verdict, and its reasons in each repeat that has it; of one value, or of whole cells."""
         judged = [
             cell.validity.about(_sources(cell, metric)) if metric else cell.validity for cell in self.cells
         ]
         worst = max((validity.verdict for validity in judged), key=VERDICTS.index)
-        reasons = [reason for validity in judged for reason in validity.reasons if reason.verdict == worst]
-        return worst, sum(validity.verdict == worst for validity in judged), reasons
+        return worst, [
+            [reason for reason in validity.reasons if reason.verdict == worst]
+            for validity in judged
+            if validity.verdict == worst
+        ]
 
     def spread(self, path: str) -> Spread | None:
         """The spread of the value at a dotted path such as `ttft_ms.p50`; None if no usable repeat has it."""

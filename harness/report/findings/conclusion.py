@@ -4,7 +4,7 @@ Terminal, JSON, Markdown and report word their claims from these types. Knows no
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from statistics import fmean
@@ -13,7 +13,6 @@ from harness.model import (
     Good,
     Goodput,
     Interval,
-    IssueCode,
     LoadPoint,
     Order,
     PairState,
@@ -202,37 +201,31 @@ def goodput(group: Group) -> Goodput | None:
 
 
 def doubt(row: Row, metric: str = "") -> str:
-    """The repeats that are not VALID, and the rules by which; of one metric, or of all.
-
-    A rule that not all of these repeats broke is shown with the number of those that did.
-    """
+    """The repeats that are not VALID, and the rules by which; of one metric, or of all."""
     count, reasons = _doubt(row, metric)
-    if not count:
-        return ""
-    doubtful = [found for cell in row.cells if (found := [r for r in cell.validity.reasons if r in reasons])]
-    broken = Counter(code for found in doubtful for code in {reason.code for reason in found})
-    fewer = {code: counted(cells, row.unit) for code, cells in broken.items() if cells < len(doubtful)}
-    return plain(f"{count}: {', '.join(_codes(reasons, fewer))}")
+    return plain(f"{count}: {', '.join(_codes(reasons, row.unit))}") if count else ""
 
 
-def _doubt(row: Row, metric: str = "") -> tuple[str, list[Reason]]:
-    """`1 of 3 repeats SUSPECT`, and the reasons; "" if all are VALID."""
-    verdict, count, reasons = row.validity(metric)
+def _doubt(row: Row, metric: str = "") -> tuple[str, list[list[Reason]]]:
+    """`1 of 3 repeats SUSPECT`, and the reasons in each of these; "" if all are VALID."""
+    verdict, reasons = row.validity(metric)
     if verdict == "VALID":
         return "", []
-    return f"{count} of {counted(len(row.cells), row.unit)} {verdict}", reasons
+    return f"{len(reasons)} of {counted(len(row.cells), row.unit)} {verdict}", reasons
 
 
-def _codes(reasons: Sequence[Reason], fewer: Mapping[IssueCode, str] | None = None) -> Iterator[str]:
+def _codes(by_repeat: Sequence[Sequence[Reason]], unit: str) -> Iterator[str]:
     """Each rule once, with the metrics that it is about in some repeat, unless it is about all in any.
 
-    `fewer`: of a rule that not all doubtful repeats broke, how many did.
+    A rule that not all of these repeats broke has the number of those that did.
     """
-    for code in dict.fromkeys(reason.code for reason in reasons):
-        mine = [reason.metrics for reason in reasons if reason.code == code]
+    broken = grouped((reason.code, reason) for reasons in by_repeat for reason in reasons)
+    repeats = Counter(code for reasons in by_repeat for code in {reason.code for reason in reasons})
+    for code, reasons in broken.items():
+        mine = [reason.metrics for reason in reasons]
         names = dict.fromkeys(measure(name).name for metrics in mine for name in metrics)
         about = [f"{listing(list(names))} alone"] if all(mine) else []
-        about += [fewer[code]] if fewer and code in fewer else []
+        about += [counted(repeats[code], unit)] if repeats[code] < len(by_repeat) else []
         yield f"{code} ({', '.join(about)})" if about else str(code)
 
 
@@ -249,7 +242,7 @@ def doubts_by_count(group: Group) -> Iterator[str]:
     found = ((row.label, *_doubt(row)) for row in group.rows)
     alike = grouped((count, (label, reasons)) for label, count, reasons in found if count)
     for count, mine in alike.items():
-        codes = _codes([reason for _label, reasons in mine for reason in reasons])
+        codes = _codes([each for _label, reasons in mine for each in reasons], group.rows[0].unit)
         yield plain(f"{_who([label for label, _reasons in mine], group)}: {count}: {', '.join(codes)}")
 
 

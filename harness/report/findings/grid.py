@@ -169,8 +169,9 @@ def _faults(row: Row) -> int:
 
 
 def _validity(row: Row) -> Entry:
-    worst, count, _reasons = row.validity()
-    return Entry(worst if count == len(row.cells) else f"{worst} {count}/{len(row.cells)}", verdict=worst)
+    worst, reasons = row.validity()
+    some = f" {len(reasons)}/{len(row.cells)}" if len(reasons) < len(row.cells) else ""
+    return Entry(f"{worst}{some}", verdict=worst)
 
 
 def _columns(metric: Metric) -> Iterator[Column]:

@@ -61,7 +61,7 @@ def _verdicts(source: Source) -> Html:
     """Verdicts by backend and load, with the codes of the doubts."""
     rows = []
     for group, row in every_row(source):
-        worst, _count, _reasons = row.validity()
+        worst, _reasons = row.validity()
         codes = Counter(reason.code for cell in row.cells for reason in cell.validity.reasons)
         requests = [cell.requests for cell in row.cells]
         shown = [

@@ -162,6 +162,21 @@ def test_a_rule_that_some_of_the_doubtful_repeats_broke_is_counted():
     assert list(doubts(group)) == [f"a: 3 of 3 repeats SUSPECT: {found}"]
 
 
+def test_a_rule_that_some_of_many_backends_broke_is_counted():
+    contended = verdict("SUSPECT", "contended", "1.9 of 2 cores", "10%", "stop what else runs")
+    idle = verdict("SUSPECT", "slot-idle", "6.8% idle", "2%", "add --workers")
+    both = replace(contended, reasons=(*contended.reasons, *idle.reasons))
+    cells = [
+        cell(label, repeat=repeat, validity=both if label == "d" and repeat else contended)
+        for label in "abcd"
+        for repeat in range(2)
+    ]
+    (group,) = groups(summary(*cells))
+    assert [*doubts_by_count(group)] == [
+        "all 4 backends: 2 of 2 repeats SUSPECT: contended, slot-idle (1 repeat)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("pairing", "unit"), [("starts", "repeats"), ("blocks", "blocks"), ("duet", "blocks")]
 )
