@@ -245,6 +245,8 @@ def test_a_file_for_which_there_is_no_memory_is_not_damaged(results, monkeypatch
     monkeypatch.setattr(parquet, "opened", refuse)
     with pytest.raises(MemoryError):
         folder.read_cell(folder.cells()[0])
+    its_own_limit = duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block of size 8")
+    assert parquet.check_memory(its_own_limit) is None
 
 
 def test_a_run_of_another_user_is_left_out_with_a_warning_and_no_folder_of_theirs_is(

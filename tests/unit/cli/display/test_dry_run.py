@@ -132,6 +132,8 @@ def test_a_search_takes_as_long_as_the_last_one(earlier, capsys, changes, expect
     assert (" probes, about 18 s of load; the last one" in shown) == (expected_s is not None)
     other = document(capsys, *search[:2], "1,32", *search[3:])
     assert other["expected_s"] is None
+    two = document(capsys, *search, "--backends", "llamacpp,llamacpp@no-prefix-cache")
+    assert two["expected_s"] is None, "it measured but one of them"
 
 
 def test_each_earlier_summary_is_read_once(earlier, capsys, monkeypatch):
