@@ -1,6 +1,8 @@
 """A night as Markdown: for the page of a CI job, and kept next to the runs."""
 
+import shlex
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
@@ -10,7 +12,7 @@ from harness.report.findings.series_words import TWO_LEVELS, conclusion, since_l
 from harness.report.text import trends
 from harness.report.text.first_lines import markdown_lines
 from harness.report.wording import markdown_escaped, markdown_row, plain
-from harness.verdicts.history import Drift, Series
+from harness.verdicts.history import Series
 
 MOST_OPEN = 6  # figures that became worse, each with a line of its own
 
@@ -25,7 +27,7 @@ def drawn(night: Night) -> str:
 
     about = night.suite.suite
     since = since_lines(night.judged, night.drifts)
-    lines = [*since, *_missing_lines(night), *_drift_lines(night), *night.behind]
+    lines = [*since, *_next_lines(night), *_missing_lines(night), *_drift_lines(night), *night.behind]
     lines += [
         f"{step.entry.title}: {step.state}{f', {why}' if (why := _why(step)) else ''}" for step in night.steps
     ]
@@ -48,7 +50,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield f"**{markdown_escaped(verdict(night))}**\n"
     for line in since_lines(night.judged, night.drifts):
         yield f"- {markdown_escaped(line)}"
-    yield from _next_lines(night.drifts)
+    yield from (f"- {line}" for line in _next_lines(night))
     for line in _missing_lines(night):
         yield f"- {markdown_escaped(plain(line, 400))}"
     if night.drifts or night.missing:
@@ -114,13 +116,15 @@ def _each_drift(night: Night) -> Iterator[str]:
         yield from [*lines, ""]
 
 
-def _next_lines(drifts: Sequence[Drift]) -> Iterator[str]:
+def _next_lines(night: Night) -> Iterator[str]:
     """How to look at the newest level that is worse, and how to accept it."""
-    if drifts:
-        last = max(drifts, key=lambda drift: drift.since.created_utc)
-        runs = f"{plain(last.best.run)} {plain(last.since.run)}"
+    if night.drifts:
+        last = max(night.drifts, key=lambda drift: drift.since.created_utc)
+        folders = (step.folder.path.parent for step in night.steps if step.folder is not None)
+        out = "".join(f" --out {shlex.quote(plain(str(path)))}" for path in islice(folders, 1))
+        runs = f"{plain(last.best.run)} {plain(last.since.run)}{out}"
         yield (
-            f"- `bench compare {runs}` names all that differs between the two nights; "
+            f"`bench compare {runs}` names all that differs between the two nights; "
             f'`since = "{last.since.created_utc[:10]}"` in `[gate]` accepts the level.'
         )
 

@@ -1,6 +1,7 @@
 """Suites as data, and the flags and words that come of them."""
 
 import argparse
+import html
 import json
 import re
 import subprocess
@@ -262,6 +263,12 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
         "- `bench compare run-02 run-03` names all that differs between the two nights; "
         '`since = "2026-11-04"` in `[gate]` accepts the level.'
     )
+    elsewhere = SimpleNamespace(
+        path=tmp_path / "my runs" / "run-05", read_summary=lambda: summaries.summary()
+    )
+    kept = replace(made, steps=(replace(made.steps[0], folder=elsewhere),))
+    found_there = f"`bench compare run-02 run-03 --out '{tmp_path}/my runs'` names all that differs "
+    assert found_there in html.unescape(drawn(kept))
     assert lines[9] == "<details><summary>Each of the 8 figures</summary>"
     assert sum(", by one step, since " in line for line in lines) == 8, "each figure has one line on the page"
     first, *others = lines[11 : lines.index("</details>") - 1]
