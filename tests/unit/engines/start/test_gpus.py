@@ -106,7 +106,8 @@ def test_as_many_as_the_engine_is_spread_over(monkeypatch):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
         assert gpus.chosen_gpus(2) == []
         assert gpus.chosen_gpus(1, ("7",)) == ["7"]
-    assert gpus.environment(["7", "8"])["CUDA_VISIBLE_DEVICES"] == "7,8"
+    in_order = {"CUDA_VISIBLE_DEVICES": "7,8", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert gpus.environment(["7", "8"]) == in_order, "CUDA counts its fastest first where nothing is said"
 
 
 def test_the_engine_is_found_among_those_that_compute(nvml):
@@ -117,8 +118,9 @@ def test_the_engine_is_found_among_those_that_compute(nvml):
     found, why = gpus.computing(["0"], [own])
     assert found == []
     assert "no process of the engine" in why
-    nvml.on["0"] = [(elsewhere, None)]
-    found, why = gpus.computing(["0"], [own])
-    assert found == []
-    assert "another namespace" in why
+    for processes in ([(elsewhere, None)], [(other, 1), (elsewhere, None)]):
+        nvml.on["0"] = processes
+        found, why = gpus.computing(["0"], [own])
+        assert found == []
+        assert "another namespace" in why
     assert "was not seen" in gpus.computing(["9"], [own])[1]
