@@ -99,6 +99,7 @@ class IssueCode(StrEnum):
     ENGINE_STALLED = "engine-stalled"
     TELEMETRY_GAP = "telemetry-gap"
     GPU_LOST = "gpu-lost"
+    GPU_IDLE = "gpu-idle"
     GPUS_NOT_KNOWN = "gpus-not-known"
     AGREEMENT_MISSING = "agreement-missing"
     ANSWERS_HARMED = "answers-harmed"

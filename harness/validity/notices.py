@@ -56,6 +56,11 @@ GPU_LOST = Notice(
     "a GPU stopped answering while requests ran: its power, energy and memory are null",
     "see `dmesg` for Xid messages; reset the GPU or restart the machine, then measure again",
 )
+GPU_IDLE = Notice(
+    IssueCode.GPU_IDLE,
+    "the GPUs that an engine was started for stood idle under every load: it computed on the CPU",
+    "see its log: a driver that it cannot use, or a build without GPU; --device cpu if that is meant",
+)
 GPUS_NOT_KNOWN = Notice(
     IssueCode.GPUS_NOT_KNOWN,
     "a machine has several GPUs, and which of them an engine used was neither given nor seen",

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from harness.errors import page_address
 from harness.model import CellResult, RunWarning, TelemetryHealth, known, labels
 from harness.model.grouping import grouped
-from harness.validity.notices import GPU_LOST, GPUS_NOT_KNOWN, TELEMETRY_GAP
+from harness.validity.notices import GPU_IDLE, GPU_LOST, GPUS_NOT_KNOWN, TELEMETRY_GAP
 
+IDLE_PCT = 1.0  # of the time, at any sample
 MAX_STALL_MS = 1000.0  # the slowest source that figures need has some samples in it
 _NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NVML", "amd": "amdsmi"}
 
@@ -19,7 +20,7 @@ def gaps(cells: Sequence[CellResult]) -> list[RunWarning]:
     missed = [
         TELEMETRY_GAP.warning(f"{text} ({', '.join(names)})", hint) for (text, hint), names in where.items()
     ]
-    return [*_lost(cells), *missed, *_gpus_not_known(cells)]
+    return [*_lost(cells), *_idle(cells), *missed, *_gpus_not_known(cells)]
 
 
 def _lost(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
@@ -32,6 +33,22 @@ def _lost(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
     for text, names in found.items():
         where = ", ".join(dict.fromkeys(names))
         yield GPU_LOST.warning(f"{text} ({where}); power, energy and memory of the GPUs are null there")
+
+
+def _idle(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
+    """Engines that bench started for GPUs which ran no kernel: some take the CPU without a word."""
+    for label in labels(cells):
+        mine = [cell for cell in cells if cell.label == label]
+        if all(map(_stood_idle, mine)) and (gpu := mine[0].gpu):
+            numbers = ", ".join(str(device.index) for device in gpu.devices)
+            yield GPU_IDLE.warning(f"{label}: GPU {numbers} ran nothing under any load", backend=label)
+
+
+def _stood_idle(cell: CellResult) -> bool:
+    given = cell.launch in ("process", "compose") and cell.gpu is not None and not _unnamed(cell.telemetry)
+    devices = cell.gpu.devices if cell.gpu else ()
+    busy = [device.utilisation_pct for device in devices]
+    return given and bool(busy) and all(pct is not None and pct.max < IDLE_PCT for pct in busy)
 
 
 def _gpus_not_known(cells: Sequence[CellResult]) -> Iterator[RunWarning]:

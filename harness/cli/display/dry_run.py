@@ -213,7 +213,7 @@ class Description:
 
 
 def _size(prepared: Prepared, track: str) -> str:
-    """Of weights in bf16, by the number of parameters; "" of others, which the hub's name does not tell."""
+    """The bytes of weights in bf16, by the number of parameters; "" of others, of which it says nothing."""
     millions = prepared.model.parameters_millions
     full = prepared.model.tracks[track].quantisation.startswith("bf16")
     return f", about {short(millions / 500, 2)} GB" if full and millions else ""

@@ -28,6 +28,7 @@ _OF_EVERY_FIGURE = (
     IssueCode.ENGINE_DIED,
     IssueCode.CELL_MISSING,
     IssueCode.GPU_LOST,
+    IssueCode.GPU_IDLE,
     IssueCode.CELL_DAMAGED,
     IssueCode.CELL_UNREADABLE,
     IssueCode.NO_MANIFEST,

@@ -301,6 +301,39 @@ def test_a_lost_gpu_is_a_warning_of_its_own_that_comes_before_a_busy_machine():
 
 
 @pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, True),
+        ({"launch": "process"}, True),
+        ({"launch": "attach"}, False),  # a server may run on a CPU next to them
+        ({"busiest": (0, 3.0)}, False),
+        ({"busiest": (0, None)}, False),  # not read
+        ({"busiest": ()}, False),  # --device cpu
+        ({"named": False}, False),  # no GPU was given to it
+    ],
+)
+def test_an_engine_that_was_started_for_gpus_and_computes_on_the_cpu_is_a_warning(changes, warned):
+    """llama.cpp does so where its build, or the driver, knows no GPU."""
+    given = {"launch": "compose", "busiest": (0.0, 0.9), "named": True, **changes}
+    ranges = [None if most is None else {"mean": 0.0, "max": most} for most in given["busiest"]]
+    devices = [{"index": 2 + at, "utilisation_pct": found} for at, found in enumerate(ranges)]
+    telemetry = {"problem": None, "sources": {"nvidia": source(about={"named": given["named"]})}}
+    cells = [
+        documents.made(
+            CellResult,
+            cell=name,
+            label="llamacpp",
+            launch=given["launch"],
+            gpu={"engine_gpus": [], "seen_using_them": True, "devices": devices},
+            telemetry=telemetry,
+        )
+        for name in "ab"
+    ]
+    found = [(warning.code, warning.text) for warning in gaps(cells)]
+    assert found == [("gpu-idle", "llamacpp: GPU 2, 3 ran nothing under any load")] * warned
+
+
+@pytest.mark.parametrize(
     ("named", "seen", "there", "warned"),
     [
         (False, False, 8, True),
