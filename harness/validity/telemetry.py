@@ -36,7 +36,7 @@ def _lost(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
 
 
 def _idle(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
-    """Engines that bench started for GPUs which ran no kernel: some take the CPU without a word."""
+    """Engines that bench started for GPUs which ran no kernel: some take the CPU silently."""
     for label in labels(cells):
         mine = [cell for cell in cells if cell.label == label]
         if all(map(_stood_idle, mine)) and (gpu := mine[0].gpu):
