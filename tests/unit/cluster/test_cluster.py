@@ -220,6 +220,18 @@ def test_a_node_with_other_answers_is_suspect():
     assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
 
 
+@pytest.mark.parametrize(("answers", "found"), [(29, set()), (30, {"node-differs"})])
+def test_a_node_of_few_answers_is_not_compared(answers, found):
+    made = spread_over_two_nodes(later_ms=20)
+    of_b = np.flatnonzero(made.requests["worker"] == 1)
+    made.requests["worker"][of_b[answers:]] = 2  # a process whose node is not known
+    given = facts(
+        nodes=(node(), node(name="b", workers=(1,))), planned=200, load__kind="rate", load__value=100
+    )
+    reasons = judge(Evidence(RequestView(made), given)).reasons
+    assert {reason.code for reason in reasons if reason.measured.startswith("b (10.0.0.1): +")} == found
+
+
 def mixed(later_ms=0, heavy=50):
     """Node b gets so many percent of heavy requests, whose first token takes ten times as long."""
     rows, kinds = [], []

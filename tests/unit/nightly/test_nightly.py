@@ -596,16 +596,23 @@ def test_a_backend_that_failed_keeps_no_other_from_the_history(
 
 @pytest.mark.usefixtures("own_signals")
 @pytest.mark.parametrize(
-    ("state", "summary", "lines"),
-    [("complete", "complete", 1), ("interrupted", "interrupted", 0), ("complete", "running", 0)],
+    ("state", "summary", "failures", "lines"),
+    [
+        ("complete", "complete", [], 1),
+        ("complete", "invalid", [], 1),
+        ("complete", "complete", [{"backend": "vllm", "repeat": 0, "error": "no memory"}], 1),
+        ("interrupted", "interrupted", [], 0),
+        ("complete", "running", [], 0),
+    ],
 )
 def test_a_run_whose_report_was_drawn_when_the_budget_ended_is_measured(
-    whole_run, tmp_path, monkeypatch, state, summary, lines
+    whole_run, tmp_path, monkeypatch, state, summary, failures, lines
 ):
     """Every cell of it was. One that was stopped before has too few repeats, or its summary lacks some."""
     folder = copy_of(whole_run, tmp_path / "results")
     for name, found in (("manifest.json", state), ("summary.json", summary)):
         change_json(folder.path / name, lambda document, found=found: document.update(state=found))
+    change_json(folder.path / "manifest.json", lambda document: document.update(failures=failures))
     mend(folder.path)
     answers = iter([subprocess.TimeoutExpired("bench", 60), (json.dumps({"run": folder.path.name}), "")])
 
@@ -622,7 +629,9 @@ def test_a_run_whose_report_was_drawn_when_the_budget_ended_is_measured(
     made = spend(Suite(About("mine", "x", 1), (entry,)), tmp_path / "results", print)
     assert len(read_history(history_path(tmp_path / "results"))) == lines
     (step,) = made.steps
-    if lines:
+    if failures:
+        assert (step.state, made.exit_code) == ("failed", 3)
+    elif lines:
         assert (step.state, made.exit_code) == ("measured", 0)
         assert step.why == f"the budget ended before its report: `bench report {folder.path}` makes it"
     else:

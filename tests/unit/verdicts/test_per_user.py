@@ -437,8 +437,12 @@ def test_the_table_has_a_column_for_each_speed():
     assert "per machine" in table.title
     assert table.title.endswith("95% intervals")
     once = [*sweep("vllm", noise=NOISE[:1]), *sweep("sglang", noise=NOISE[:1])]
-    (table,) = per_user_tables(replace(summary(*once), per_user=speed_levels(once, RULES)))
+    shown = summary(*once, verdict_rules={"confidence": 0.99})
+    (table,) = per_user_tables(replace(shown, per_user=speed_levels(once, RULES)))
     assert table.title.endswith("interpolated between loads")
+    beyond = [*sweep("vllm", slo=within(100)), *sweep("sglang", alone_ms=90, noise=(1.0, 1.2, 1.0))]
+    (table,) = per_user_tables(replace(summary(*beyond), per_user=speed_levels(beyond, RULES)))
+    assert [row[1] for row in table.rows] == ["always faster", "some repeats"]
 
 
 def test_a_look_decides_at_its_own_level():
