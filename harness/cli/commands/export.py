@@ -4,11 +4,13 @@ the formats of others.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from harness.cli.commands.query import json_row, selected, write_csv
 from harness.cli.flags import options
@@ -166,7 +168,6 @@ def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
     """An existing file is replaced once the new one is whole."""
     from harness.report.samples import tpot_ms_by_seq
     from harness.store import parquet, refuse_file_of_run
-    from harness.store.confined import Confined
     from harness.store.database import database
 
     if to == "-":
@@ -175,27 +176,47 @@ def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
     refuse_file_of_run(path, f"--to {to}")
     if paths.entry(path) not in ("file", None):
         raise SpecError("is no file that can be replaced", where=f"--to {to}")
-    try:
-        with Confined(path.parent).replacing(path.name) as file:
-            target = parquet.by_descriptor(file.fileno())
-            with database(folders, tpot_ms_by_seq, writes=[target]) as (connected, faults):
-                if faults:
-                    raise faults[0]
-                parquet.export(connected, what, target)
-    except StorageError as error:
-        raise StorageError(error.what, where=to) from None
+    with _replacing(to) as file:
+        target = parquet.by_descriptor(file.fileno())
+        with database(folders, tpot_ms_by_seq, writes=[target]) as (connected, faults):
+            if faults:
+                raise faults[0]
+            parquet.export(connected, what, target)
 
 
 @contextmanager
 def _opened(to: str) -> Iterator[TextIO]:
+    """A file is replaced once the new one is whole, where its folder allows it; a link, a pipe and a device
+    stay and are written to.
+    """
     from harness.store import refuse_file_of_run
 
     if to == "-":
         yield sys.stdout
         return
-    refuse_file_of_run(Path(to), f"--to {to}")
-    with writing(to), Path(to).open("w", encoding="utf-8", newline="") as stream:
+    path = Path(to)
+    refuse_file_of_run(path, f"--to {to}")
+    ordinary = paths.entry(path) in ("file", None) and not path.is_symlink()
+    if not (ordinary and os.access(path.parent, os.W_OK)):
+        with writing(to), path.open("w", encoding="utf-8", newline="") as stream:
+            yield stream
+        return
+    with _replacing(to) as file:
+        stream = TextIOWrapper(file, encoding="utf-8", newline="")
         yield stream
+        stream.detach()  # writes the rest, and leaves the file open for its sync
+
+
+@contextmanager
+def _replacing(to: str) -> Iterator[IO[bytes]]:
+    from harness.store.confined import Confined
+
+    path = Path(to)
+    try:
+        with writing(to), Confined(path.parent).replacing(path.name) as file:
+            yield file
+    except StorageError as error:
+        raise StorageError(error.what, where=to) from None
 
 
 def _send(messages: Iterable[Mapping[str, Any]], url: str) -> None:

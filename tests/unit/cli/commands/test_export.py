@@ -1,6 +1,7 @@
 """`bench export` and `bench query` over a made-up run: what each format holds, one name for the folder."""
 
 import csv
+import errno
 import io
 import json
 import shutil
@@ -88,6 +89,32 @@ def test_parquet_replaces_a_file_when_the_new_one_is_whole(capsys, made, tmp_pat
     assert export(capsys, made.path, "--format", "parquet", "--to", file)[0] == ExitCode.OK
     assert len(pd.read_parquet(file)) == 6
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cells.parquet", "run"]
+
+
+def test_rows_replace_a_file_when_all_are_written(capsys, made, tmp_path, monkeypatch):
+    file = tmp_path / "cells.csv"
+    file.write_text("kept")
+
+    def fill_the_disk(names, rows, stream):
+        stream.write("half a row")
+        stream.flush()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("harness.cli.commands.export.write_csv", fill_the_disk)
+        code, out, err = export(capsys, made.path, "--to", file)
+    assert (code, out, file.read_text()) == (ExitCode.SETUP, "", "kept")
+    assert err.startswith(f"error: {file}: no space left on the disk")
+    assert [path.name for path in tmp_path.iterdir()] == ["cells.csv"]
+    assert export(capsys, made.path, "--to", file)[0] == ExitCode.OK
+    assert file.read_text().startswith("run,")
+
+
+def test_rows_are_written_through_a_link(capsys, made, tmp_path):
+    (tmp_path / "link.csv").symlink_to("file.csv")
+    assert export(capsys, made.path, "--to", tmp_path / "link.csv")[0] == ExitCode.OK
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "file.csv").read_text().startswith("run,")
 
 
 @pytest.mark.parametrize(
