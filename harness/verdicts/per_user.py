@@ -84,8 +84,9 @@ def _levels(cells: Sequence[CellResult], rules: Rules) -> Iterator[_Level]:
     )
     for kind in KINDS:
         found = curves(cells, kind)
-        pairs = [_pair(sides, rules) for sides in combinations(found, 2)]
-        for speed in (asked or chosen(found)) if found else ():
+        speeds = (asked or chosen(found)) if found else ()
+        pairs = [_pair(sides, rules) for sides in combinations(found, 2)] if speeds else []
+        for speed in speeds:
             tests = (_test(pair, speed, rules) for pair in pairs)
             yield _Level(kind, speed, found, [test for test in tests if test is not None])
 
