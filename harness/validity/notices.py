@@ -53,7 +53,7 @@ TELEMETRY_GAP = Notice(
 )
 GPU_LOST = Notice(
     IssueCode.GPU_LOST,
-    "a GPU stopped answering while requests ran: its power, energy and memory are null",
+    "a GPU stopped answering: its power, energy and memory are null",
     "see `dmesg` for Xid messages; reset the GPU or restart the machine, then measure again",
 )
 GPU_IDLE = Notice(

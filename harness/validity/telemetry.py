@@ -25,14 +25,20 @@ def gaps(cells: Sequence[CellResult]) -> list[RunWarning]:
 
 def _lost(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
     found = grouped(
-        (f"{device} was lost: {lost['why']}", cell.cell)
+        ((f"{device} was lost: {lost['why']}", _without(cell, device)), cell.cell)
         for cell in cells
         for source in cell.telemetry.sources.values()
         for device, lost in (source.about.get("lost") or {}).items()
     )
-    for text, names in found.items():
-        where = ", ".join(dict.fromkeys(names))
-        yield GPU_LOST.warning(f"{text} ({where}); power, energy and memory of the GPUs are null there")
+    for (text, then), names in found.items():
+        yield GPU_LOST.warning(f"{text} ({', '.join(dict.fromkeys(names))}); {then}")
+
+
+def _without(cell: CellResult, device: str) -> str:
+    """Sums hold of GPUs that are left where another one was lost before the cell, or was not the engine's."""
+    if cell.gpu and device not in [f"gpu.{index}" for index in cell.gpu.engine_gpus]:
+        return "figures of the GPUs are of the others there"
+    return "power, energy and memory of the GPUs are null there"
 
 
 def _idle(cells: Sequence[CellResult]) -> Iterator[RunWarning]:

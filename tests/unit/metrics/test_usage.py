@@ -295,6 +295,11 @@ def test_a_lost_gpu_is_a_warning_of_its_own_that_comes_before_a_busy_machine():
     (warning,) = gaps([sampled(name, nvidia=LOST, **{"nvidia-slow": LOST}) for name in ("000-x", "001-x")])
     where = "(000-x, 001-x); power, energy and memory of the GPUs are null there"
     assert (warning.code, warning.text) == ("gpu-lost", f"gpu.1 was lost: GPU is lost {where}")
+    gpu = {"engine_gpus": [0], "devices": [{"index": 0}]}
+    (before,) = gaps([documents.changed(sampled("000-x", nvidia=LOST), gpu=gpu)])
+    assert before.text == "gpu.1 was lost: GPU is lost (000-x); figures of the GPUs are of the others there"
+    during = {"engine_gpus": [0, 1], "devices": [{"index": 0}, {"index": 1}]}
+    assert gaps([documents.changed(sampled("000-x", nvidia=LOST), gpu=during)])[0].text.endswith("null there")
     busy = verdict("SUSPECT", "contended", "1.9 of 2 cores", "10%", "stop what else runs")
     made = summary(cell("x", validity=busy), warnings=[as_json(warning)])
     assert [note.code for note in most_important(made)] == ["gpu-lost", "contended"]
