@@ -577,6 +577,23 @@ def test_a_night_counts_a_backend_at_a_load_once(whole_run, tmp_path, monkeypatc
 
 
 @pytest.mark.usefixtures("own_signals")
+@pytest.mark.parametrize(("summary", "lines"), [("complete", 1), ("interrupted", 0)])
+def test_a_run_of_an_interrupted_night_counts_where_every_cell_was_measured(
+    whole_run, tmp_path, monkeypatch, summary, lines
+):
+    folder = copy_of(whole_run, tmp_path / "results")
+    change_json(folder.path / "summary.json", lambda document: document.update(state=summary))
+    mend(folder.path)
+    monkeypatch.setattr(
+        "harness.nightly.run_suite._step",
+        lambda entry, *_: Step(entry, "interrupted", "", 130, 1.0, folder),
+    )
+    entry = Entry(scenario="shared-prefix", backends=("llamacpp",))
+    spend(Suite(About("mine", "x", 1), (entry,)), tmp_path / "results", print)
+    assert len(read_history(history_path(tmp_path / "results"))) == lines
+
+
+@pytest.mark.usefixtures("own_signals")
 @pytest.mark.parametrize(("state", "lines"), [("failed", 1), ("out of time", 0)])
 def test_a_backend_that_failed_keeps_no_other_from_the_history(
     whole_run, tmp_path, monkeypatch, state, lines
