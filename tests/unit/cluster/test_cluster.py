@@ -220,6 +220,23 @@ def test_a_node_with_other_answers_is_suspect():
     assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
 
 
+def test_medians_are_as_unsure_as_the_answers_between_them():
+    """Medians of 120 and of 100 ms: no answer lies between, though many take 10 ms or 900."""
+    times_ms = {0: [120] * 60 + [900] * 40, 1: [10] * 40 + [100] * 60}
+    rows = []
+    for i in range(200):
+        ms = 10 * i + times_ms[i % 2][i // 2]
+        rows.append({"sent": 10 * i, "texts": [ms, ms + 50]})
+    made = records(*rows)
+    made.requests["worker"] = np.arange(200) % 2
+    given = facts(
+        nodes=(node(), node(name="b", workers=(1,))), planned=200, load__kind="rate", load__value=100
+    )
+    reasons = judge(Evidence(RequestView(made), given)).reasons
+    (found,) = (reason for reason in reasons if reason.code == "node-differs" and "b (" in reason.measured)
+    assert (found.measured, found.limit) == ("b (10.0.0.1): -20.00 ms", "0.20 ms")
+
+
 @pytest.mark.parametrize(("answers", "found"), [(29, set()), (30, {"node-differs"})])
 def test_a_node_of_few_answers_is_not_compared(answers, found):
     made = spread_over_two_nodes(later_ms=20)
