@@ -42,10 +42,12 @@ def _without(cell: CellResult, device: str) -> str:
 
 
 def _idle(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
-    """Engines that bench started for GPUs which ran no kernel: some take the CPU silently."""
+    """Engines that bench started for GPUs which ran no kernel: some take the CPU silently. One that answered
+    nothing computed nowhere.
+    """
     for label in labels(cells):
-        mine = [cell for cell in cells if cell.label == label]
-        if all(map(_stood_idle, mine)) and (gpu := mine[0].gpu):
+        mine = [cell for cell in cells if cell.label == label and cell.requests.ok]
+        if mine and all(map(_stood_idle, mine)) and (gpu := mine[0].gpu):
             numbers = ", ".join(str(device.index) for device in gpu.devices)
             yield GPU_IDLE.warning(f"{label}: GPU {numbers} ran nothing under any load", backend=label)
 

@@ -310,6 +310,7 @@ def test_a_lost_gpu_is_a_warning_of_its_own_that_comes_before_a_busy_machine():
     [
         ({}, True),
         ({"launch": "process"}, True),
+        ({"ok": 0}, False),  # it hung, or died, before it computed
         ({"launch": "attach"}, False),  # a server may run on a CPU next to them
         ({"busiest": (0, 3.0)}, False),
         ({"busiest": (0, None)}, False),  # not read
@@ -319,7 +320,7 @@ def test_a_lost_gpu_is_a_warning_of_its_own_that_comes_before_a_busy_machine():
 )
 def test_an_engine_that_was_started_for_gpus_and_computes_on_the_cpu_is_a_warning(changes, warned):
     """llama.cpp does so where its build, or the driver, knows no GPU."""
-    given = {"launch": "compose", "busiest": (0.0, 0.9), "named": True, **changes}
+    given = {"launch": "compose", "busiest": (0.0, 0.9), "named": True, "ok": 8, **changes}
     ranges = [None if most is None else {"mean": 0.0, "max": most} for most in given["busiest"]]
     devices = [{"index": 2 + at, "utilisation_pct": found} for at, found in enumerate(ranges)]
     telemetry = {"problem": None, "sources": {"nvidia": source(about={"named": given["named"]})}}
@@ -329,6 +330,7 @@ def test_an_engine_that_was_started_for_gpus_and_computes_on_the_cpu_is_a_warnin
             cell=name,
             label="llamacpp",
             launch=given["launch"],
+            requests={"ok": given["ok"]},
             gpu={"engine_gpus": [], "seen_using_them": True, "devices": devices},
             telemetry=telemetry,
         )
