@@ -1,9 +1,14 @@
 """Pictures for papers, each as PNG and SVG. Only this package imports matplotlib: it costs half a second."""
 
+# ruff: noqa: E402  # what matplotlib reads when it is imported stands before that
+
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 os.environ["MPLBACKEND"] = "agg"  # matplotlib does not load if it names a display that it does not know
+# It warns of a home folder that it cannot write to, and needs none.
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 from harness.model import Summary
 from harness.records.layout import Records

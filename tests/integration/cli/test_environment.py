@@ -177,6 +177,7 @@ def test_a_command_works_or_says_in_one_line_why_not(command, names, variables, 
     said = done.stdout + done.stderr
     assert "Traceback" not in said
     assert "Exception ignored" not in said
+    assert "Matplotlib" not in said, "its advice on a home folder is for programmers"
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     wanted = codes.get(command, OK)
     assert done.returncode == wanted, said
