@@ -48,6 +48,7 @@ def test_models_are_those_of_measured_answers_alone():
 def test_engines_are_read_at_the_same_time_and_a_wait_is_reported(monkeypatch):
     """A frozen server took 20 seconds after its load, and each replica 20 more, without a line."""
     monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0.0)
+    monkeypatch.setattr(logged, "time", SimpleNamespace(monotonic=lambda: 100.0))
     both, reported, lines = threading.Barrier(2), threading.Event(), []
 
     def say(line):
