@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.errors import SetupError, SpecError
 from harness.host import paths
 from harness.store.folder import RunFolder
+from harness.store.history import history_path
 
 SEALED = ("manifest.json", "checksums.json")  # what the folder of a run has when it is done
 # Of all that lies in the folder of a run, what bench made: the results of another tool may be next to it.
@@ -48,6 +49,12 @@ def run_around(path: Path) -> Path | None:
     return found if any(fnmatchcase(first, own) for own in _OWN) else None
 
 
+def holds_history(path: Path) -> bool:
+    """Whether this is the folder of the history that lies among runs, as `results/*` has it."""
+    log = history_path(path.parent)
+    return path == log.parent and paths.entry(log) == "file"
+
+
 def refuse_file_of_run(path: Path, where: str) -> None:
     """Raises SpecError where a file at `path` would be one of a run. `where`: the flag."""
     if around := run_around(path):
@@ -74,6 +81,9 @@ def _checked(path: Path) -> RunFolder:
     if not paths.entry(path / "manifest.json") and any(map(paths.entry, path.glob("*/manifest.json"))):
         hint = f"name one of them: `bench list runs --out {shlex.quote(str(path))}`"
         raise SpecError("holds runs, and is none itself", where=str(path), hint=hint)
+    if holds_history(path):
+        hint = f"name runs alone: {shlex.quote(str(path.parent))}/2*"
+        raise SpecError("is the history of runs, and none itself", where=str(path), hint=hint)
     return folder
 
 

@@ -90,15 +90,15 @@ def made(
 
 def results_at(name: str) -> Found | None:
     """The results of a word where a run is wanted: a file, or a folder of them without any run; None if it is
-    a run, or a file of one."""
+    a run, a file of one, or their history."""
     from harness.imports import is_result
     from harness.imports.detect import entries_below, results_among
-    from harness.store.find import SEALED, run_around
+    from harness.store.find import SEALED, holds_history, run_around
 
     path = Path(name)
     try:
         kind = paths.entry(path) if name else None
-        if kind not in ("file", "folder") or run_around(path):
+        if kind not in ("file", "folder") or run_around(path) or holds_history(path):
             return None
         if kind == "file":
             return Found(SERVER, [path], []) if is_result(path) or _is_data(path) else None

@@ -320,6 +320,14 @@ def test_what_is_a_part_of_a_run_names_the_folder_of_the_run(folder, tmp_path, m
     assert open_run(str(folder.path), tmp_path) == folder
 
 
+def test_the_history_next_to_runs_is_none(tmp_path):
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history" / "runs.jsonl").touch()
+    with pytest.raises(SpecError, match="is the history of runs, and none itself") as caught:
+        open_run(str(tmp_path / "history"), tmp_path)
+    assert caught.value.hint == f"name runs alone: {tmp_path}/2*"
+
+
 def test_a_folder_of_runs_is_none(folder, tmp_path):
     (folder.path / "manifest.json").touch()
     with pytest.raises(SpecError, match="holds runs, and is none itself") as caught:

@@ -78,5 +78,6 @@ def test_where_a_run_is_wanted_a_run_is_no_file_of_a_tool(tmp_path):
         beside = foreign.write(tmp_path / other / "vllm-c4.json", foreign.vllm_summary())
         assert results_at(str(beside)) == Found("server", [beside], []), "another tool's, kept with the run"
     assert results_at(str(beside.parent)) == Found("server", [beside], [])
-    for path in (notes, of_run, *of_run_too, tmp_path / "run", tmp_path / "runs", tmp_path / "absent"):
+    history = foreign.write(tmp_path / "history" / "runs.jsonl", {}).parent
+    for path in (notes, of_run, *of_run_too, tmp_path / "run", tmp_path / "runs", history, tmp_path / "no"):
         assert results_at(str(path)) is None
