@@ -51,14 +51,15 @@ class AmdGpus:
             raise UnavailableError(f"amdsmi: {self.about['chosen']}")
 
     def _facts(self, index: int, handle: Any) -> dict[str, object]:
+        """What another version of the library names otherwise is None."""
         asic = self._smi.amdsmi_get_gpu_asic_info(handle)
-        vram = self._smi.amdsmi_get_gpu_vram_usage(handle)
+        total_mib = self._smi.amdsmi_get_gpu_vram_usage(handle).get("vram_total")
         return {
             "index": index,
-            "name": asic["market_name"],
+            "name": asic.get("market_name"),
             "uuid": self._smi.amdsmi_get_gpu_device_uuid(handle),
             "driver": None,
-            "memory_bytes": vram["vram_total"] << 20,
+            "memory_bytes": total_mib << 20 if isinstance(total_mib, int) else None,
             "power_limit_w": None,
             "mig": [],
         }

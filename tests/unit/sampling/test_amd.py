@@ -139,6 +139,16 @@ def test_an_answer_of_another_version_costs_its_own_field(library, count):
     assert set(gpus.missing) == {"gpu.0.energy", "gpu.1.energy"}
 
 
+@pytest.mark.parametrize("total", [{}, {"vram_total": "N/A"}])
+def test_facts_of_another_version_are_not_known_and_the_gpus_are_read(library, total):
+    library.amdsmi_get_gpu_asic_info = lambda _gpu: {"product_name": "MI300X"}
+    library.amdsmi_get_gpu_vram_usage = lambda _gpu: {"vram_used": 1024, **total}
+    gpus = opened()
+    assert [(gpu["name"], gpu["memory_bytes"]) for gpu in gpus.about["devices"]] == [(None, None)] * 2
+    assert {"gpu.0.power_w", "gpu.1.memory_used_bytes"} <= read(gpus).keys()
+    assert gpus.missing == {}
+
+
 def test_where_no_gpu_answers_the_source_cannot_be_read(library):
     gpus = opened()
     for name in list(vars(library)):
