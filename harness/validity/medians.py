@@ -35,6 +35,15 @@ def _median(values: Floats) -> tuple[float, float, float]:
     return float(ordered[max(low, 0)]), float(np.median(ordered)), float(ordered[min(high, last)])
 
 
+def compared(
+    cell: Evidence, parts: Sequence[RequestView], values: Callable[[RequestView], Floats]
+) -> tuple[list[Floats], float | None]:
+    """Times of each part of the requests in ms, and None; of several kinds of requests as of_like_kind."""
+    if several_kinds(cell):
+        return of_like_kind(cell, parts, values)
+    return [finite(values(part)) for part in parts], None
+
+
 def several_kinds(cell: Evidence) -> bool:
     return cell.requested is not None and len(set(cell.requested.kinds)) > 1
 

@@ -10,14 +10,7 @@ from harness.metrics.lockstep import synchrony
 from harness.model import IssueCode, LoadNode, known
 from harness.model.numbers import apart, digits_apart, fixed
 from harness.validity.arrivals import LAG_LIMIT, lag_limit_ms
-from harness.validity.medians import (
-    LEAST_ANSWERS,
-    NOISE_ERRORS,
-    chance_apart,
-    finite,
-    of_like_kind,
-    several_kinds,
-)
+from harness.validity.medians import LEAST_ANSWERS, NOISE_ERRORS, chance_apart, compared
 from harness.validity.rule import Evidence, Rule, Violation
 
 _MOST_STALL_MS = 1000.0  # far beyond what a busy machine takes from a process
@@ -71,27 +64,23 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
     together, _ = synchrony(cell.view, cell.load)
     if together and together.in_bursts:
         return
-    ttft_ms, mixed = partial(of_metric, name="ttft_service_ms"), several_kinds(cell)
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
         parts = [cell.view.without_events(mask) for mask in (own, ~own)]
-        if mixed:
-            (here, there), usual_ms = of_like_kind(cell, parts, ttft_ms)
-        else:
-            (here, there), usual_ms = [finite(ttft_ms(part)) for part in parts], 1.0
+        (here, there), usual_ms = compared(cell, parts, partial(of_metric, name="ttft_service_ms"))
         if min(len(here), len(there)) < LEAST_ANSWERS:
             continue
         away = float(np.median(here) - np.median(there))
         slower, faster = (here, there) if away > 0 else (there, here)
-        most = (node.path_rtt_ms or 0.0) / usual_ms + chance_apart(slower, faster)
+        most = (node.path_rtt_ms or 0.0) / (usual_ms or 1.0) + chance_apart(slower, faster)
         if abs(away) > most:
             sign = "-" if away < 0 else "+"
-            if mixed:
-                measured, limit = apart(100 * abs(away), 100 * most, 0)
-                yield Violation(f"{node.place}: {sign}{measured}% in requests of like kind", f"{limit}%")
-            else:
+            if usual_ms is None:
                 measured, limit = apart(abs(away), most, 2)
                 yield Violation(f"{node.place}: {sign}{measured} ms", f"{limit} ms")
+            else:
+                measured, limit = apart(100 * abs(away), 100 * most, 0)
+                yield Violation(f"{node.place}: {sign}{measured}% in requests of like kind", f"{limit}%")
 
 
 RULES = (

@@ -12,14 +12,7 @@ from harness.metrics.view import Floats, RequestView
 from harness.model import IssueCode, known
 from harness.model.numbers import apart
 from harness.records.layout import Outcome
-from harness.validity.medians import (
-    LEAST_ANSWERS,
-    NOISE_ERRORS,
-    chance_apart,
-    finite,
-    of_like_kind,
-    several_kinds,
-)
+from harness.validity.medians import LEAST_ANSWERS, NOISE_ERRORS, chance_apart, compared
 from harness.validity.requests import MAX_FAILED_SHARE
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -67,9 +60,8 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
     found: dict[int, list[tuple[str, str]]] = {}
     replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
     parts = [cell.view.without_events(replica == index) for index in range(len(urls))]
-    above = _above_by_kind if several_kinds(cell) else _above
     for latency in _LATENCIES:
-        for index, measured, limit in above(cell, latency, parts):
+        for index, measured, limit in _above(cell, latency, parts):
             found.setdefault(index, []).append((f"{latency.name} {measured}", f"{latency.name} {limit}"))
     for index, slower in found.items():
         yield Violation(
@@ -79,20 +71,14 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
 
 
 def _above(cell: Evidence, latency: _Latency, parts: Sequence[RequestView]) -> Iterator[tuple[int, str, str]]:
-    times = [finite(latency.values(part)) for part in parts]
-    for index, apart_ms, limit_ms, least in _beyond(latency, times, parts, latency.least_ms):
-        more, limit = apart(apart_ms, limit_ms, 2)
-        yield index, f"+{more} ms, {least:.2f} ms at the fastest", f"{limit} ms"
-
-
-def _above_by_kind(
-    cell: Evidence, latency: _Latency, parts: Sequence[RequestView]
-) -> Iterator[tuple[int, str, str]]:
-    """The same of times as shares of what is usual for their kind."""
-    joined, lowest_ms = of_like_kind(cell, parts, latency.values)
-    for index, more, limit, least in _beyond(latency, joined, parts, latency.least_ms / lowest_ms):
-        shown, allowed = apart(100 * more / least, 100 * limit / least, 0)
-        yield index, f"+{shown}% in requests of like kind", f"{allowed}%"
+    times, usual_ms = compared(cell, parts, latency.values)
+    for index, more, limit, lowest in _beyond(latency, times, parts, latency.least_ms / (usual_ms or 1.0)):
+        if usual_ms is None:
+            shown, allowed = apart(more, limit, 2)
+            yield index, f"+{shown} ms, {lowest:.2f} ms at the fastest", f"{allowed} ms"
+        else:
+            shown, allowed = apart(100 * more / lowest, 100 * limit / lowest, 0)
+            yield index, f"+{shown}% in requests of like kind", f"{allowed}%"
 
 
 def _beyond(
