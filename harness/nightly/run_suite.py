@@ -24,7 +24,7 @@ from harness.report.findings.changed_then import with_changes
 from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.capacity import invalid_cells
+from harness.verdicts.capacity import exit_code
 from harness.verdicts.history import Drift, Series, drifts, from_day, of_entries, same_course, series
 from harness.verdicts.history_lines import entries, not_kept
 from harness.verdicts.missing import Missing
@@ -215,11 +215,7 @@ def _whole(folder: RunFolder | None) -> bool:
 
 def _code_of(folder: RunFolder) -> int:
     """The exit code of a run that was stopped after its last cell."""
-    summary = folder.read_summary()
-    if folder.read_manifest().failures:
-        return ExitCode.SETUP
-    wrong = summary.state == "invalid" and invalid_cells(summary.cells, summary.capacity)
-    return ExitCode.INVALID if wrong else ExitCode.OK
+    return exit_code(folder.read_summary(), failures=bool(folder.read_manifest().failures))
 
 
 def _kept(folder: RunFolder | None) -> str:

@@ -9,7 +9,8 @@ from operator import itemgetter
 import numpy as np
 from msgspec.structs import replace
 
-from harness.model import Capacity, CellResult, IssueCode, Limit, Price, TestedLoad, known, labels
+from harness.errors import ExitCode
+from harness.model import Capacity, CellResult, IssueCode, Limit, Price, Summary, TestedLoad, known, labels
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, short
 from harness.validity import RULES, blame
@@ -211,6 +212,14 @@ def why_unknown(capacity: Capacity) -> str:
     """
     _, value, _ = capacity.interval
     return _answer_words(capacity) if value is None else _why_higher(capacity)
+
+
+def exit_code(summary: Summary, *, failures: bool) -> ExitCode:
+    """The code of a run that came to its end. `failures`: a backend could not be measured."""
+    if failures:
+        return ExitCode.SETUP
+    wrong = summary.state == "invalid" and invalid_cells(summary.cells, summary.capacity)
+    return ExitCode.INVALID if wrong else ExitCode.OK
 
 
 def invalid_cells(cells: Sequence[CellResult], found: Sequence[Capacity] | None) -> list[CellResult]:

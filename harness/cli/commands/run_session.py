@@ -21,7 +21,7 @@ from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.provision import check_machine
 from harness.store import RunFolder
-from harness.verdicts.capacity import invalid_cells
+from harness.verdicts.capacity import exit_code
 
 
 @contextmanager
@@ -113,7 +113,4 @@ def _exit_code(run: Run) -> ExitCode:
     if run.failures and not run.cells:
         backends = ", ".join(dict.fromkeys(failure.backend for failure in run.failures))
         print_error(SetupError("no backend could be measured", where=backends))
-    if run.failures:
-        return ExitCode.SETUP
-    wrong = run.summary.state == "invalid" and invalid_cells(run.summary.cells, run.summary.capacity)
-    return ExitCode.INVALID if wrong else ExitCode.OK
+    return exit_code(run.summary, failures=bool(run.failures))
