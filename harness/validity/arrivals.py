@@ -1,6 +1,7 @@
 """Schedule of an open loop: whether requests left when they were meant to."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,15 @@ def lag_limit_ms(cell: Evidence) -> float:
     return max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
 
 
+@partial(
+    Rule,
+    code=IssueCode.SCHEDULE_LAG,
+    measures="how late requests left (p99, or the highest percentile from p50 on that the sample supports)",
+    limit=LAG_LIMIT,
+    verdicts=("INVALID",),
+    hint="requests left late: lower the load, add --workers, or free the client's core",
+    cause="client",
+)
 def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
     """A closed loop has no schedule; `slot-idle` reports its idle slots."""
     if cell.load.slots is not None:
@@ -48,6 +58,17 @@ def _sent_open(cell: Evidence) -> NDArray[np.void] | None:
     return None if cell.load.slots is not None or len(sent) < 2 * MIN_SAMPLES else sent
 
 
+@partial(
+    Rule,
+    code=IssueCode.RATE_MISSED,
+    measures=f"the rate that was sent, from {2 * MIN_SAMPLES} requests on; not where the first and the "
+    f"last request left as far apart as they were due, within the limit of `{IssueCode.SCHEDULE_LAG}`",
+    limit=f"the schedule's ± {RATE_TOLERANCE:.0%}, as far as the in-flight cap let requests leave",
+    verdicts=("INVALID",),
+    hint="the client could not keep the schedule: lower the rate, add --workers, or free its core",
+    cause="client",
+    eases=True,
+)
 def _rate_missed(cell: Evidence) -> Iterator[Violation]:
     """Compares the rate with the schedule, which is the client's to keep, as far as the in-flight cap let
     requests leave.
@@ -70,6 +91,17 @@ def _rate_missed(cell: Evidence) -> Iterator[Violation]:
         yield _off(achieved, "sent", asked, tolerance)
 
 
+@partial(
+    Rule,
+    code=IssueCode.HELD_AT_CAP,
+    measures="the rate at which the in-flight cap let requests leave",
+    limit=f"the schedule's ± {RATE_TOLERANCE:.0%}",
+    verdicts=("INVALID",),
+    hint="answers ended more slowly than requests were due: lower the rate, or raise max_in_flight "
+    "if the server can take more at once",
+    cause="engine",
+    eases=True,
+)
 def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
     """Doubts a load only if the schedule was missed because requests waited for others to end."""
     sent = _sent_open(cell)
@@ -108,6 +140,15 @@ def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
     return due if waited <= cell.client.held_at_cap else sent["intended_ns"].astype(np.int64)
 
 
+@partial(
+    Rule,
+    code=IssueCode.ARRIVALS_DIFFER,
+    measures="gap CV, dispersion and Kolmogorov-Smirnov distance of what was sent",
+    limit=f"what chance leaves around what was asked for ({page_address('traces', 'was-it-replayed')})",
+    hint="the server did not see what was asked for: look at lag, drops and the in-flight cap",
+    cause="client",
+    eases=True,
+)
 def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
     comparison = compare_cell(cell.records.requests, cell.load, cell.requested)
     if comparison and comparison.verdict == "differs" and comparison.limits and comparison.achieved:
@@ -125,46 +166,4 @@ def _rate(stamps_ns: NDArray[np.int64]) -> float:
     return float((len(ordered) - 1) * 1e9 / max(int(ordered[-1] - ordered[0]), 1))
 
 
-RULES = (
-    Rule(
-        code=IssueCode.SCHEDULE_LAG,
-        find=_schedule_lag,
-        measures="how late requests left (p99, or the highest percentile from p50 on that the sample "
-        "supports)",
-        limit=LAG_LIMIT,
-        verdicts=("INVALID",),
-        hint="requests left late: lower the load, add --workers, or free the client's core",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.RATE_MISSED,
-        find=_rate_missed,
-        measures=f"the rate that was sent, from {2 * MIN_SAMPLES} requests on; not where the first and the "
-        f"last request left as far apart as they were due, within the limit of `{IssueCode.SCHEDULE_LAG}`",
-        limit=f"the schedule's ± {RATE_TOLERANCE:.0%}, as far as the in-flight cap let requests leave",
-        verdicts=("INVALID",),
-        hint="the client could not keep the schedule: lower the rate, add --workers, or free its core",
-        cause="client",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.HELD_AT_CAP,
-        find=_held_at_cap,
-        measures="the rate at which the in-flight cap let requests leave",
-        limit=f"the schedule's ± {RATE_TOLERANCE:.0%}",
-        verdicts=("INVALID",),
-        hint="answers ended more slowly than requests were due: lower the rate, or raise max_in_flight "
-        "if the server can take more at once",
-        cause="engine",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.ARRIVALS_DIFFER,
-        find=_arrivals_differ,
-        measures="gap CV, dispersion and Kolmogorov-Smirnov distance of what was sent",
-        limit=f"what chance leaves around what was asked for ({page_address('traces', 'was-it-replayed')})",
-        hint="the server did not see what was asked for: look at lag, drops and the in-flight cap",
-        cause="client",
-        eases=True,
-    ),
-)
+RULES = (_schedule_lag, _rate_missed, _held_at_cap, _arrivals_differ)

@@ -7,6 +7,8 @@ from harness.conditions.cache_in_effect import COLD_TOLERANCE, FOUND, WARM_SHARE
 from harness.model import IssueCode
 from harness.validity.rule import Evidence, Rule, Violation
 
+_rule = partial(Rule, cause="work", eases=True)
+
 
 def _not(wanted: str, cell: Evidence) -> Iterator[Violation]:
     if state(cell.facts) != wanted:
@@ -16,6 +18,16 @@ def _not(wanted: str, cell: Evidence) -> Iterator[Violation]:
         yield Violation(cache.measured, cache.limit)
 
 
+@partial(
+    _rule,
+    code=IssueCode.CACHE_NOT_COLD,
+    measures="the hit rate of an engine whose cache is declared to be cold at the start, or whose "
+    "prompts share nothing (those of a file may begin alike: there, that of each prompt which was sent "
+    "before any answer began); also a cold cache that was not emptied and whose hit rate does not tell",
+    limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}; of a first prompt of a "
+    f"file {FOUND:.0%}",
+    hint="the cache held these prompts before: restart the server or change --seed",
+)
 def _not_cold(cell: Evidence) -> Iterator[Violation]:
     """Doubts prompts that share nothing under `any` too, and a cold cache that nothing vouches for."""
     wanted, cache = state(cell.facts), verify(cell.view, cell.facts, cell.hit_rate)
@@ -29,31 +41,18 @@ def _not_cold(cell: Evidence) -> Iterator[Violation]:
         )
 
 
-_rule = partial(Rule, cause="work", eases=True)
-
-RULES = (
-    _rule(
-        code=IssueCode.CACHE_NOT_COLD,
-        find=_not_cold,
-        measures="the hit rate of an engine whose cache is declared to be cold at the start, or whose "
-        "prompts share nothing (those of a file may begin alike: there, that of each prompt which was sent "
-        "before any answer began); also a cold cache that was not emptied and whose hit rate does not tell",
-        limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}; of a first prompt of a "
-        f"file {FOUND:.0%}",
-        hint="the cache held these prompts before: restart the server or change --seed",
-    ),
-    _rule(
-        code=IssueCode.CACHE_NOT_WARM,
-        find=partial(_not, "warm"),
-        measures="the hit rate of an engine whose cache is declared to hold the shared prefixes",
-        limit=f"at least {WARM_SHARE:.0%} of the shared prefixes",
-        hint="the engine dropped the shared prefixes: its cache is too small, or reuses larger blocks only",
-    ),
-    _rule(
-        code=IssueCode.CACHE_NOT_PRIMED,
-        find=partial(_not, "primed"),
-        measures="the hit rate of an engine whose cache is declared to hold the whole prompts",
-        limit=f"at least {WARM_SHARE:.0%} of the prompts, and of what the turns before leave to later ones",
-        hint="the engine dropped the prompts: its cache is too small, or reuses larger blocks only",
-    ),
+_not_warm = _rule(
+    partial(_not, "warm"),
+    code=IssueCode.CACHE_NOT_WARM,
+    measures="the hit rate of an engine whose cache is declared to hold the shared prefixes",
+    limit=f"at least {WARM_SHARE:.0%} of the shared prefixes",
+    hint="the engine dropped the shared prefixes: its cache is too small, or reuses larger blocks only",
 )
+_not_primed = _rule(
+    partial(_not, "primed"),
+    code=IssueCode.CACHE_NOT_PRIMED,
+    measures="the hit rate of an engine whose cache is declared to hold the whole prompts",
+    limit=f"at least {WARM_SHARE:.0%} of the prompts, and of what the turns before leave to later ones",
+    hint="the engine dropped the prompts: its cache is too small, or reuses larger blocks only",
+)
+RULES = (_not_cold, _not_warm, _not_primed)

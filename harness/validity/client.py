@@ -1,6 +1,7 @@
 """Load generator: the figures of a saturated client are not the server's."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -29,11 +30,32 @@ def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
     return name, value
 
 
+@partial(
+    Rule,
+    code=IssueCode.WORKER_LOST,
+    measures="load processes that died",
+    limit="0",
+    verdicts=("INVALID",),
+    hint="their requests are lost, and their error says how the process ended; SIGKILL is mostly the "
+    "kernel's, for lack of memory (`dmesg`)",
+    cause="client",
+)
 def _worker_lost(cell: Evidence) -> Iterator[Violation]:
     if lost := cell.client.lost_workers:
         yield Violation(f"{counted(lost, 'worker')} died")
 
 
+@partial(
+    Rule,
+    code=IssueCode.NO_SOCKETS,
+    measures="requests for which the load generator could open no socket; "
+    "they do not count as failed requests",
+    limit="0",
+    verdicts=("INVALID",),
+    hint="raise the limit of open files (`ulimit -Hn`) or of ports, or use more --workers or less load",
+    cause="client",
+    eases=True,
+)
 def _no_sockets(cell: Evidence) -> Iterator[Violation]:
     """Names what the system said of the first: files and ports have limits of their own."""
     measured, errors = cell.view.measured, cell.records.errors
@@ -43,6 +65,15 @@ def _no_sockets(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{len(unsent)} of {np.count_nonzero(measured)}{text and f': {text}'}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.CLIENT_BUSY,
+    measures="CPU time of the busiest load process",
+    limit=f"{BUSY_SUSPECT:.0%} suspect, {BUSY_INVALID:.0%} invalid",
+    verdicts=("SUSPECT", "INVALID"),
+    hint="use more --workers, a lower load, or a client machine of its own",
+    cause="client",
+)
 def _busy(cell: Evidence) -> Iterator[Violation]:
     busy = cell.client.busy_share
     if busy is not None and busy > BUSY_SUSPECT:
@@ -52,20 +83,47 @@ def _busy(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+@partial(
+    Rule,
+    code=IssueCode.LOOP_LAG,
+    measures="how late the load loop woke up (p99, or the highest percentile from p50 on that the sample "
+    "supports)",
+    limit=f"{MAX_LOOP_LAG_MS:g} ms",
+    hint="the load generator was starved of CPU: leave it a core of its own",
+    cause="client",
+)
 def _loop_lag(cell: Evidence) -> Iterator[Violation]:
     percentile, lag_ms = tail(cell.client.loop_lag_ms)
     if lag_ms is not None and lag_ms > MAX_LOOP_LAG_MS:
         yield Violation(f"{percentile} {apart(lag_ms, MAX_LOOP_LAG_MS, 1)[0]} ms")
 
 
+@partial(
+    Rule,
+    code=IssueCode.STAMP_UNCERTAINTY,
+    measures="how far arrival stamps may be off",
+    limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
+    hint="the system clock was stepped or the machine stalled",
+    cause="client",
+)
 def _stamp_uncertainty(cell: Evidence) -> Iterator[Violation]:
     uncertainty_ms = cell.client.stamp_uncertainty_ms
     if uncertainty_ms is not None and uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
         yield Violation(f"{apart(uncertainty_ms, MAX_STAMP_UNCERTAINTY_MS, 3)[0]} ms")
 
 
+@partial(
+    Rule,
+    code=IssueCode.CLOCK_STEP,
+    measures="by how much the system clock was set during the cell, beyond what NTP slews; not where the "
+    "machine was suspended",
+    limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
+    verdicts=("INVALID",),
+    hint="the system clock was set during the window: let NTP finish before measuring",
+    cause="machine",
+)
 def _clock_step(cell: Evidence) -> Iterator[Violation]:
-    if any(suspended(cell)):  # then it was not set: the real-time clock counts that time
+    if any(suspended.find(cell)):  # then it was not set: the real-time clock counts that time
         return
     step_ms = known(cell.client.clock_step_ms)
     if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
@@ -78,6 +136,17 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{apart(step_ms, MAX_STAMP_UNCERTAINTY_MS, 3)[0]} ms{where}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.MERGED_EVENTS,
+    measures="text events that shared a read, and so a stamp, with the one before, "
+    "where the client looked later than half the median gap, its tick included (without a known gap: "
+    "than a loop may lag, p50)",
+    limit=_MERGED,
+    verdicts=("SUSPECT", "INVALID"),
+    hint="gaps between tokens are lost: leave the load generator a core of its own",
+    cause="client",
+)
 def merged_events(cell: Evidence) -> Iterator[Violation]:
     """Doubts gaps only if the client looked later than half a usual one: servers write bursts too.
 
@@ -111,87 +180,27 @@ def _gaps_ms(cell: Evidence) -> Floats:
     return gaps
 
 
+@partial(
+    Rule,
+    code=IssueCode.LEDGER_MISMATCH,
+    measures="`bench doctor`: requests and events, as client and scripted server report them",
+    limit="the same",
+    verdicts=("INVALID",),
+    hint="see the other reasons; with none, this is a defect of the client: please report it",
+    cause="client",
+)
 def _ledger_mismatch(cell: Evidence) -> Iterator[Violation]:
     if cell.ledger_agrees is False:
         yield Violation("client and server report different requests or events")
 
 
 RULES = (
-    Rule(
-        code=IssueCode.WORKER_LOST,
-        find=_worker_lost,
-        measures="load processes that died",
-        limit="0",
-        verdicts=("INVALID",),
-        hint="their requests are lost, and their error says how the process ended; SIGKILL is mostly the "
-        "kernel's, for lack of memory (`dmesg`)",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.NO_SOCKETS,
-        find=_no_sockets,
-        measures="requests for which the load generator could open no socket; "
-        "they do not count as failed requests",
-        limit="0",
-        verdicts=("INVALID",),
-        hint="raise the limit of open files (`ulimit -Hn`) or of ports, or use more --workers or less load",
-        cause="client",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.CLIENT_BUSY,
-        find=_busy,
-        measures="CPU time of the busiest load process",
-        limit=f"{BUSY_SUSPECT:.0%} suspect, {BUSY_INVALID:.0%} invalid",
-        verdicts=("SUSPECT", "INVALID"),
-        hint="use more --workers, a lower load, or a client machine of its own",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.LOOP_LAG,
-        find=_loop_lag,
-        measures="how late the load loop woke up (p99, or the highest percentile from p50 on that the sample "
-        "supports)",
-        limit=f"{MAX_LOOP_LAG_MS:g} ms",
-        hint="the load generator was starved of CPU: leave it a core of its own",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.STAMP_UNCERTAINTY,
-        find=_stamp_uncertainty,
-        measures="how far arrival stamps may be off",
-        limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
-        hint="the system clock was stepped or the machine stalled",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.CLOCK_STEP,
-        find=_clock_step,
-        measures="by how much the system clock was set during the cell, beyond what NTP slews; not where the "
-        "machine was suspended",
-        limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
-        verdicts=("INVALID",),
-        hint="the system clock was set during the window: let NTP finish before measuring",
-        cause="machine",
-    ),
-    Rule(
-        code=IssueCode.MERGED_EVENTS,
-        find=merged_events,
-        measures="text events that shared a read, and so a stamp, with the one before, "
-        "where the client looked later than half the median gap, its tick included (without a known gap: "
-        "than a loop may lag, p50)",
-        limit=_MERGED,
-        verdicts=("SUSPECT", "INVALID"),
-        hint="gaps between tokens are lost: leave the load generator a core of its own",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.LEDGER_MISMATCH,
-        find=_ledger_mismatch,
-        measures="`bench doctor`: requests and events, as client and scripted server report them",
-        limit="the same",
-        verdicts=("INVALID",),
-        hint="see the other reasons; with none, this is a defect of the client: please report it",
-        cause="client",
-    ),
+    _worker_lost,
+    _no_sockets,
+    _busy,
+    _loop_lag,
+    _stamp_uncertainty,
+    _clock_step,
+    merged_events,
+    _ledger_mismatch,
 )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from harness.errors import page_address
 from harness.metrics.conservation import hint
@@ -12,6 +13,16 @@ from harness.validity.rule import Evidence, Rule, Violation
 BROKEN_TIMES, BROKEN_SHARE = 3.0, 0.1  # of the tolerance of a law, and of what it expects
 
 
+@partial(
+    Rule,
+    code=IssueCode.DOES_NOT_ADD_UP,
+    measures=f"each law ({page_address('metrics', 'conservation-laws')}): the reason names it",
+    limit=f"its tolerance; INVALID beyond {BROKEN_TIMES:g} of them and {BROKEN_SHARE:.0%}",
+    verdicts=("SUSPECT", "INVALID"),
+    hint="measure the cell again; the reason says whether other clients may have used the engine",
+    cause="client",
+    eases=True,
+)
 def _broken(cell: Evidence) -> Iterator[Violation]:
     for law in cell.laws:
         measured, expected, tolerance = law.measured, law.expected, law.tolerance
@@ -37,15 +48,4 @@ def _apart(measured: float, expected: float, tolerance: float) -> tuple[str, str
     return fixed(measured, decimals), fixed(expected, decimals), short(tolerance, digits)
 
 
-RULES = (
-    Rule(
-        code=IssueCode.DOES_NOT_ADD_UP,
-        find=_broken,
-        measures=f"each law ({page_address('metrics', 'conservation-laws')}): the reason names it",
-        limit=f"its tolerance; INVALID beyond {BROKEN_TIMES:g} of them and {BROKEN_SHARE:.0%}",
-        verdicts=("SUSPECT", "INVALID"),
-        hint="measure the cell again; the reason says whether other clients may have used the engine",
-        cause="client",
-        eases=True,
-    ),
-)
+RULES = (_broken,)

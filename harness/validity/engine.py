@@ -1,6 +1,7 @@
 """Engine: what it does unannounced, and whether it survived."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,17 @@ _MOST_MODELS = _MOST_FALLS = 3  # that a reason names
 LEAST_OF_AN_IMAGE = 1.0  # prompt tokens: an engine that looks at an image has dozens for it
 
 
+@partial(
+    Rule,
+    code=IssueCode.ENGINE_DIED,
+    measures="whether the engine's process or container lives, and whether it still answers",
+    limit="alive and answering to the end",
+    verdicts=("INVALID",),
+    hint="see the engine log",
+    cause="engine",
+    eases=True,
+    certain=True,
+)
 def _died(cell: Evidence) -> Iterator[Violation]:
     if why := cell.facts.engine_exited:
         ending = Ending(cell.facts.engine_end or _guessed(cell), why)
@@ -30,6 +42,18 @@ def _guessed(cell: Evidence) -> EndKind:
     return "slow" if in_vain else "died"
 
 
+@partial(
+    Rule,
+    code=IssueCode.ENGINE_RESTARTED,
+    measures="how often the engine's counters fell",
+    limit="0",
+    verdicts=("INVALID",),
+    hint="the engine restarted during the cell: see its log; or several engines answer at one metrics "
+    "URL: name each with --metrics-url",
+    cause="engine",
+    eases=True,
+    certain=True,
+)
 def _restarted(cell: Evidence) -> Iterator[Violation]:
     if restarts := cell.facts.counter_restarts:
         falls = cell.facts.counter_falls_s
@@ -39,6 +63,15 @@ def _restarted(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"its counters fell {counted(restarts, 'time')}{when}{later}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.MODEL_CHANGED,
+    measures="models that the answers name, of requests for the same model or adapter",
+    limit="1 model",
+    hint="the server, or a gateway before it, changed the model: name one that it keeps, and measure again",
+    cause="engine",
+    eases=True,
+)
 def _model_changed(cell: Evidence) -> Iterator[Violation]:
     by_request: dict[str, list[AnsweredModel]] = {}
     for model in known(cell.facts.answered_models) or ():
@@ -56,6 +89,15 @@ def _model_changed(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{counted(len(found), 'model')}{for_whom}: {', '.join([*shown, *more])}{within}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.OUTPUT_LENGTH,
+    measures="answers of another length than the one forced, or longer than allowed by their events too",
+    limit="0",
+    hint="this engine did less or more work than asked: compare per token only",
+    cause="work",
+    eases=True,
+)
 def _output_length(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.answers
     same = cell.facts.workload.output_tokens  # None: lengths differ
@@ -78,6 +120,14 @@ def _beyond_limit(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{longer} of {len(rows)} answers longer than allowed, by their events too")
 
 
+@partial(
+    Rule,
+    code=IssueCode.USAGE_MISSING,
+    measures="answers without a usage block: their tokens are not known",
+    limit="0",
+    hint="token rates are null: ask the server for usage in streams, or compare characters per second",
+    cause="engine",
+)
 def _usage_missing(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.answers
     if cell.facts.request.api in OF_AUDIO:
@@ -87,6 +137,14 @@ def _usage_missing(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{missing} of {len(rows)} answers without a usage block")
 
 
+@partial(
+    Rule,
+    code=IssueCode.THINKING_NOT_OFF,
+    measures="answers with reasoning, by its text or the server's count, though the scenario has it off",
+    limit="0",
+    hint="TTFT and length include it: switch it off at the server, or set request.thinking to on for all",
+    cause="work",
+)
 def _thinking(cell: Evidence) -> Iterator[Violation]:
     reasoned, silent = (int(np.count_nonzero(mask)) for mask in _reasoned(cell))
     if cell.facts.request.thinking == "off" and reasoned:
@@ -94,6 +152,14 @@ def _thinking(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{counted(reasoned, 'answer')} with {shown}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.THINKING_MISSING,
+    measures="answers without reasoning, though the scenario has it on",
+    limit="0",
+    hint="use a model that thinks, and start the engine with the parser of its reasoning",
+    cause="work",
+)
 def _no_thinking(cell: Evidence) -> Iterator[Violation]:
     reasoned, _ = _reasoned(cell)
     without = int(np.count_nonzero(~reasoned))
@@ -101,6 +167,14 @@ def _no_thinking(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{without} of {len(reasoned)} answers without reasoning")
 
 
+@partial(
+    Rule,
+    code=IssueCode.IMAGES_UNREAD,
+    measures="prompt tokens with the most images of a request and with the fewest, by the server's count",
+    limit=f"{LEAST_OF_AN_IMAGE:g} more for each image",
+    hint="the model may have seen no image: ask for what is on one, and check its vision part and flags",
+    cause="work",
+)
 def _images_unread(cell: Evidence) -> Iterator[Violation]:
     """Engines that take images and hand none to the model count the tokens of the text alone."""
     if cell.requested is None:
@@ -124,78 +198,12 @@ def _reasoned(cell: Evidence) -> tuple[Mask, Mask]:
 
 
 RULES = (
-    Rule(
-        code=IssueCode.ENGINE_DIED,
-        find=_died,
-        measures="whether the engine's process or container lives, and whether it still answers",
-        limit="alive and answering to the end",
-        verdicts=("INVALID",),
-        hint="see the engine log",
-        cause="engine",
-        eases=True,
-        certain=True,
-    ),
-    Rule(
-        code=IssueCode.ENGINE_RESTARTED,
-        find=_restarted,
-        measures="how often the engine's counters fell",
-        limit="0",
-        verdicts=("INVALID",),
-        hint="the engine restarted during the cell: see its log; or several engines answer at one metrics "
-        "URL: name each with --metrics-url",
-        cause="engine",
-        eases=True,
-        certain=True,
-    ),
-    Rule(
-        code=IssueCode.MODEL_CHANGED,
-        find=_model_changed,
-        measures="models that the answers name, of requests for the same model or adapter",
-        limit="1 model",
-        hint="the server, or a gateway before it, changed the model: name one that it keeps, and measure "
-        "again",
-        cause="engine",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.OUTPUT_LENGTH,
-        find=_output_length,
-        measures="answers of another length than the one forced, or longer than allowed by their events too",
-        limit="0",
-        hint="this engine did less or more work than asked: compare per token only",
-        cause="work",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.USAGE_MISSING,
-        find=_usage_missing,
-        measures="answers without a usage block: their tokens are not known",
-        limit="0",
-        hint="token rates are null: ask the server for usage in streams, or compare characters per second",
-        cause="engine",
-    ),
-    Rule(
-        code=IssueCode.THINKING_NOT_OFF,
-        find=_thinking,
-        measures="answers with reasoning, by its text or the server's count, though the scenario has it off",
-        limit="0",
-        hint="TTFT and length include it: switch it off at the server, or set request.thinking to on for all",
-        cause="work",
-    ),
-    Rule(
-        code=IssueCode.THINKING_MISSING,
-        find=_no_thinking,
-        measures="answers without reasoning, though the scenario has it on",
-        limit="0",
-        hint="use a model that thinks, and start the engine with the parser of its reasoning",
-        cause="work",
-    ),
-    Rule(
-        code=IssueCode.IMAGES_UNREAD,
-        find=_images_unread,
-        measures="prompt tokens with the most images of a request and with the fewest, by the server's count",
-        limit=f"{LEAST_OF_AN_IMAGE:g} more for each image",
-        hint="the model may have seen no image: ask for what is on one, and check its vision part and flags",
-        cause="work",
-    ),
+    _died,
+    _restarted,
+    _model_changed,
+    _output_length,
+    _usage_missing,
+    _thinking,
+    _no_thinking,
+    _images_unread,
 )

@@ -1,6 +1,7 @@
 """Files of other tools: their client was not watched, and they lack what some rules need."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -42,18 +43,17 @@ def for_another_client(reason: Reason) -> Reason:
     return replace(reason, hint=f"with `bench run`: {reason.hint}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.CLIENT_UNVERIFIED,
+    measures="figures from a file of another tool, which does not record how late its client was",
+    limit="a client that is watched",
+    hint=f"`bench run` on the same server shows how exact the client is: {page_address('import')}",
+    cause="client",
+)
 def _client_unverified(cell: Evidence) -> Iterator[Violation]:
     if cell.facts.imported is not None:
         yield Violation(cell.facts.imported.words)
 
 
-RULES = (
-    Rule(
-        code=IssueCode.CLIENT_UNVERIFIED,
-        find=_client_unverified,
-        measures="figures from a file of another tool, which does not record how late its client was",
-        limit="a client that is watched",
-        hint=f"`bench run` on the same server shows how exact the client is: {page_address('import')}",
-        cause="client",
-    ),
-)
+RULES = (_client_unverified,)

@@ -1,6 +1,7 @@
 """Machine and network: what else went on, and what slowed them down."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,14 @@ THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "powe
 MAX_LOSS_SHARE = 0.01  # of the requests: a percentile up to p99 does not show fewer
 
 
+@partial(
+    Rule,
+    code=IssueCode.CONTENDED,
+    measures="cores kept busy by other work; what a hypervisor takes counts",
+    limit=f"{OTHER_CORES_SHARE:.0%} of the cores",
+    hint="stop what else runs on this machine, or measure again when it is idle",
+    cause="machine",
+)
 def _contended(cell: Evidence) -> Iterator[Violation]:
     host = cell.watched.host if cell.watched else None
     if host is None or host.other_cores is None or not host.cpus:
@@ -30,6 +39,15 @@ def _contended(cell: Evidence) -> Iterator[Violation]:
     yield Violation(f"{others:.2f} of {cpus} cores ({others / cpus:.0%}) kept busy by other work{taken}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.STOLEN_TIME,
+    measures="time of the machine's cores that a hypervisor gave to others though work waited for it",
+    limit=f"{STOLEN_SUSPECT:.0%} suspect, {STOLEN_INVALID:.0%} invalid",
+    verdicts=("SUSPECT", "INVALID"),
+    hint="another guest had the cores of this one: take a machine with cores of its own",
+    cause="machine",
+)
 def _stolen(cell: Evidence) -> Iterator[Violation]:
     host = cell.watched.host if cell.watched else None
     if host is None or host.stolen_cores is None or not host.cpus:
@@ -46,6 +64,14 @@ def _gpu(cell: Evidence) -> Gpu | None:
     return cell.watched.gpu if cell.watched else None
 
 
+@partial(
+    Rule,
+    code=IssueCode.GPU_BUSY,
+    measures="how busy the GPU was in the seconds before the first request",
+    limit=f"{GPU_BUSY_BEFORE_PCT:g}%",
+    hint="something else computes on this GPU: see nvidia-smi",
+    cause="machine",
+)
 def _gpu_busy(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     before = gpu.idle_utilisation_pct if gpu else None
@@ -55,6 +81,14 @@ def _gpu_busy(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+@partial(
+    Rule,
+    code=IssueCode.GPU_SHARED,
+    measures="memory of the engine's GPUs that other processes held",
+    limit=f"{OTHER_GPU_MEMORY_BYTES / GIB:g} GiB",
+    hint="stop the other processes on this GPU: see nvidia-smi",
+    cause="machine",
+)
 def _gpu_shared(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     others = gpu.other_memory_bytes.max if gpu and gpu.other_memory_bytes else None
@@ -63,6 +97,14 @@ def _gpu_shared(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{held} GiB of GPU memory held by other processes")
 
 
+@partial(
+    Rule,
+    code=IssueCode.GPU_THROTTLED,
+    measures="time in which a GPU slowed itself down for heat, power brake or hardware",
+    limit=f"{THROTTLED_SHARE:.0%} of the time",
+    hint="the GPU slowed itself down: look at its cooling and power supply",
+    cause="machine",
+)
 def _gpu_throttled(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     for device in gpu.devices if gpu else ():
@@ -74,6 +116,14 @@ def _gpu_throttled(cell: Evidence) -> Iterator[Violation]:
             yield Violation(f"GPU {device.index}: {words}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.PACKET_LOSS,
+    measures="requests in which TCP retransmitted segments or received them out of order",
+    limit=f"{MAX_LOSS_SHARE:.0%} of the requests",
+    hint="the network lost or reordered packets, so latencies contain its recovery: check the link",
+    cause="machine",
+)
 def _packet_loss(cell: Evidence) -> Iterator[Violation]:
     """None is judged where the loss is not known."""
     rows = cell.view.measured_requests
@@ -87,54 +137,4 @@ def _packet_loss(cell: Evidence) -> Iterator[Violation]:
         )
 
 
-RULES = (
-    Rule(
-        code=IssueCode.CONTENDED,
-        find=_contended,
-        measures="cores kept busy by other work; what a hypervisor takes counts",
-        limit=f"{OTHER_CORES_SHARE:.0%} of the cores",
-        hint="stop what else runs on this machine, or measure again when it is idle",
-        cause="machine",
-    ),
-    Rule(
-        code=IssueCode.STOLEN_TIME,
-        find=_stolen,
-        measures="time of the machine's cores that a hypervisor gave to others though work waited for it",
-        limit=f"{STOLEN_SUSPECT:.0%} suspect, {STOLEN_INVALID:.0%} invalid",
-        verdicts=("SUSPECT", "INVALID"),
-        hint="another guest had the cores of this one: take a machine with cores of its own",
-        cause="machine",
-    ),
-    Rule(
-        code=IssueCode.GPU_BUSY,
-        find=_gpu_busy,
-        measures="how busy the GPU was in the seconds before the first request",
-        limit=f"{GPU_BUSY_BEFORE_PCT:g}%",
-        hint="something else computes on this GPU: see nvidia-smi",
-        cause="machine",
-    ),
-    Rule(
-        code=IssueCode.GPU_SHARED,
-        find=_gpu_shared,
-        measures="memory of the engine's GPUs that other processes held",
-        limit=f"{OTHER_GPU_MEMORY_BYTES / GIB:g} GiB",
-        hint="stop the other processes on this GPU: see nvidia-smi",
-        cause="machine",
-    ),
-    Rule(
-        code=IssueCode.GPU_THROTTLED,
-        find=_gpu_throttled,
-        measures="time in which a GPU slowed itself down for heat, power brake or hardware",
-        limit=f"{THROTTLED_SHARE:.0%} of the time",
-        hint="the GPU slowed itself down: look at its cooling and power supply",
-        cause="machine",
-    ),
-    Rule(
-        code=IssueCode.PACKET_LOSS,
-        find=_packet_loss,
-        measures="requests in which TCP retransmitted segments or received them out of order",
-        limit=f"{MAX_LOSS_SHARE:.0%} of the requests",
-        hint="the network lost or reordered packets, so latencies contain its recovery: check the link",
-        cause="machine",
-    ),
-)
+RULES = (_contended, _stolen, _gpu_busy, _gpu_shared, _gpu_throttled, _packet_loss)

@@ -21,12 +21,30 @@ def _nodes(cell: Evidence) -> tuple[LoadNode, ...]:
     return known(cell.facts.nodes) or ()
 
 
+@partial(
+    Rule,
+    code=IssueCode.NODE_LOST,
+    measures="load nodes that were lost during the cell",
+    limit="0",
+    verdicts=("INVALID",),
+    hint="what that node sent is missing; the other nodes' records are kept",
+    cause="client",
+)
 def _lost(cell: Evidence) -> Iterator[Violation]:
     lost = [f"{node.place}: {node.lost}" for node in _nodes(cell) if node.lost]
     if lost:
         yield Violation("; ".join(lost))
 
 
+@partial(
+    Rule,
+    code=IssueCode.NODE_STALLED,
+    measures="the longest time for which a load process of a node stood still",
+    limit=f"{_MOST_STALL_MS / 1e3:g} s",
+    verdicts=("INVALID",),
+    hint="that node was frozen, moved or out of memory: what it had to send meanwhile left late",
+    cause="client",
+)
 def _stalled(cell: Evidence) -> Iterator[Violation]:
     still = [
         f"{node.place}: {apart(node.longest_stall_ms / 1e3, _MOST_STALL_MS / 1e3, 1)[0]} s"
@@ -37,6 +55,15 @@ def _stalled(cell: Evidence) -> Iterator[Violation]:
         yield Violation("; ".join(still))
 
 
+@partial(
+    Rule,
+    code=IssueCode.NODE_CLOCK,
+    measures="how far apart the load nodes started, and how well their clocks are known",
+    limit=LAG_LIMIT,
+    verdicts=("INVALID",),
+    hint="the way to that node is slow or loses packets: put load nodes and bench into one network",
+    cause="machine",
+)
 def _clock(cell: Evidence) -> Iterator[Violation]:
     """The uncertainty between two nodes' clocks: of their starts, or that it is not known."""
     started = [node for node in _nodes(cell) if node.start_skew_ms is not None]
@@ -57,6 +84,16 @@ def _clock(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+@partial(
+    Rule,
+    code=IssueCode.NODE_DIFFERS,
+    measures="median TTFT from the send on one load node, less that on the others; of several kinds of "
+    "requests as a share of what is usual for their kind; not in a closed loop with fewer than "
+    f"{_LEAST_SLOTS} slots for each, or in lockstep; from {LEAST_ANSWERS} answers each",
+    limit=f"the round trip from that node to the server, and {NOISE_ERRORS:g} standard errors",
+    hint="one node is slower or farther away: look at its CPU and its way to the server",
+    cause="client",
+)
 def _differs(cell: Evidence) -> Iterator[Violation]:
     requests, nodes, slots = cell.records.requests, _nodes(cell), cell.load.slots
     if not nodes or (slots is not None and slots < _LEAST_SLOTS * len(nodes)):
@@ -83,42 +120,4 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
                 yield Violation(f"{node.place}: {sign}{measured}% in requests of like kind", f"{limit}%")
 
 
-RULES = (
-    Rule(
-        code=IssueCode.NODE_LOST,
-        find=_lost,
-        measures="load nodes that were lost during the cell",
-        limit="0",
-        verdicts=("INVALID",),
-        hint="what that node sent is missing; the other nodes' records are kept",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.NODE_STALLED,
-        find=_stalled,
-        measures="the longest time for which a load process of a node stood still",
-        limit=f"{_MOST_STALL_MS / 1e3:g} s",
-        verdicts=("INVALID",),
-        hint="that node was frozen, moved or out of memory: what it had to send meanwhile left late",
-        cause="client",
-    ),
-    Rule(
-        code=IssueCode.NODE_CLOCK,
-        find=_clock,
-        measures="how far apart the load nodes started, and how well their clocks are known",
-        limit=LAG_LIMIT,
-        verdicts=("INVALID",),
-        hint="the way to that node is slow or loses packets: put load nodes and bench into one network",
-        cause="machine",
-    ),
-    Rule(
-        code=IssueCode.NODE_DIFFERS,
-        find=_differs,
-        measures="median TTFT from the send on one load node, less that on the others; of several kinds of "
-        "requests as a share of what is usual for their kind; not in a closed loop with fewer than "
-        f"{_LEAST_SLOTS} slots for each, or in lockstep; from {LEAST_ANSWERS} answers each",
-        limit=f"the round trip from that node to the server, and {NOISE_ERRORS:g} standard errors",
-        hint="one node is slower or farther away: look at its CPU and its way to the server",
-        cause="client",
-    ),
-)
+RULES = (_lost, _stalled, _clock, _differs)

@@ -43,8 +43,19 @@ _LATENCIES = (
     _Latency("TPOT", tpot_ms, 0.1, 0.1),
     _Latency("E2E", _service_ms, 0.25, 1.0, of_length=True),
 )
+_LIMITS = "; ".join(
+    f"{latency.name} {latency.share:.0%} of the fastest, {latency.least_ms:g} ms" for latency in _LATENCIES
+)
 
 
+@partial(
+    Rule,
+    code=IssueCode.REPLICA_FAILED,
+    measures="requests that failed at one of several URLs, or all of them",
+    limit=f"{MAX_FAILED_SHARE:.0%} failed, and at least one answer",
+    hint="the figures are more those of the other URLs: look at that server, or leave it out",
+    cause="engine",
+)
 def _failed(cell: Evidence) -> Iterator[Violation]:
     for index, url in enumerate(known(cell.facts.urls) or ()):
         part = cell.view.without_events(cell.records.requests["replica"] == index)
@@ -55,6 +66,15 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
             yield Violation(f"{url}: {ok} of {len(rows)} requests answered")
 
 
+@partial(
+    Rule,
+    code=IssueCode.REPLICA_SLOWER,
+    measures="median TTFT and E2E from the send, and TPOT, at one of several URLs, less the lowest; of "
+    "several kinds of requests each as a share of what is usual for its kind",
+    limit=f"{_LIMITS} and {NOISE_ERRORS:g} standard errors, whichever is most; from {LEAST_ANSWERS} answers",
+    hint="the figures mix a fast and a slow server: make the replicas equal, or read the table by URL",
+    cause="engine",
+)
 def _slower(cell: Evidence) -> Iterator[Violation]:
     """Compares each URL with the lowest median, so that of two URLs only one is named, once."""
     found: dict[int, list[tuple[str, str]]] = {}
@@ -104,27 +124,4 @@ def _like_lengths(view: RequestView, others: RequestView) -> bool:
     return abs(means[0] - means[1]) <= _LIKE_LENGTHS * max(min(means), 1.0)
 
 
-_LIMITS = "; ".join(
-    f"{latency.name} {latency.share:.0%} of the fastest, {latency.least_ms:g} ms" for latency in _LATENCIES
-)
-
-RULES = (
-    Rule(
-        code=IssueCode.REPLICA_FAILED,
-        find=_failed,
-        measures="requests that failed at one of several URLs, or all of them",
-        limit=f"{MAX_FAILED_SHARE:.0%} failed, and at least one answer",
-        hint="the figures are more those of the other URLs: look at that server, or leave it out",
-        cause="engine",
-    ),
-    Rule(
-        code=IssueCode.REPLICA_SLOWER,
-        find=_slower,
-        measures="median TTFT and E2E from the send, and TPOT, at one of several URLs, less the lowest; of "
-        "several kinds of requests each as a share of what is usual for its kind",
-        limit=f"{_LIMITS} and {NOISE_ERRORS:g} standard errors, "
-        f"whichever is most; from {LEAST_ANSWERS} answers",
-        hint="the figures mix a fast and a slow server: make the replicas equal, or read the table by URL",
-        cause="engine",
-    ),
-)
+RULES = (_failed, _slower)

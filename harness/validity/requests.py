@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -62,6 +63,16 @@ def _summed(cell: Evidence) -> Imported | None:
     return file if file is not None and file.level == "summary" else None
 
 
+@partial(
+    Rule,
+    code=IssueCode.FORM_REFUSED,
+    measures="requests refused for a schema or pattern that the engine does not take; "
+    "they do not count as failed requests",
+    limit="0",
+    hint="this engine does not take these schemas: the answers' notes say why; others did more work",
+    cause="work",
+    eases=True,
+)
 def _form_refused(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.measured_requests
     if forms := int(np.count_nonzero(form_refused(rows, cell.requested))):
@@ -74,6 +85,16 @@ def _failures(cell: Evidence) -> Mask:
     return sent & unanswered(rows, cell.requested)
 
 
+@partial(
+    Rule,
+    code=IssueCode.FAILED_REQUESTS,
+    measures="failed requests, with their most frequent status and error; one is enough to be SUSPECT",
+    limit=f"{MAX_FAILED_SHARE:.0%}",
+    verdicts=("SUSPECT", "INVALID"),
+    hint="see all outcomes and errors in requests.parquet, and the engine's log",
+    cause="engine",
+    eases=True,
+)
 def _failed(cell: Evidence) -> Iterator[Violation]:
     _, total = _count(cell, Outcome.OK)
     file = _summed(cell)
@@ -112,6 +133,15 @@ def error_shown(text: str) -> str:
     return one_line(_MARKS.sub("", text), _ERROR_CHARS)
 
 
+@partial(
+    Rule,
+    code=IssueCode.FINISH_REASON_UNKNOWN,
+    measures="answers whose finish reason says neither that they are whole nor that they were cut",
+    limit="0",
+    hint="whether these answers are whole is not known: read the engine's documentation of this reason",
+    cause="engine",
+    eases=True,
+)
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
     """Doubts unknown reasons of answers that count as whole. Records of earlier versions also hold some that
     were given up."""
@@ -123,12 +153,32 @@ def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{odd.total()} of {np.count_nonzero(whole)} answers: {named}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.DROPPED_REQUESTS,
+    measures="requests dropped at the in-flight cap",
+    limit=f"{MAX_DROPPED_SHARE:.0%}",
+    verdicts=("INVALID",),
+    hint="the server is past saturation at this rate, or max_in_flight is too low",
+    cause="engine",
+    eases=True,
+)
 def _dropped(cell: Evidence) -> Iterator[Violation]:
     dropped, total = _count(cell, Outcome.DROPPED)
     if dropped > MAX_DROPPED_SHARE * total:
         yield Violation(f"{dropped} of {total}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.TOO_FEW_SAMPLES,
+    measures="answers; INVALID without any",
+    limit=f"{MIN_SAMPLES}",
+    verdicts=("SUSPECT", "INVALID"),
+    hint="measure longer: raise --requests",
+    cause="work",
+    eases=True,
+)
 def _too_few(cell: Evidence) -> Iterator[Violation]:
     ok, _ = _count(cell, Outcome.OK)
     if ok < MIN_SAMPLES:
@@ -139,6 +189,16 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{ok} answered", hint=hint, verdict=verdict, requests_needed=needed)
 
 
+@partial(
+    Rule,
+    code=IssueCode.TOO_SHORT,
+    measures="answers and seconds of the measured part",
+    limit="as many as the scenario declares (`[load] min_answers`, `min_seconds`; "
+    f"{MIN_ANSWERS} answers, {MIN_SECONDS:g} s)",
+    hint="measure longer: raise --requests",
+    cause="work",
+    eases=True,
+)
 def _too_short(cell: Evidence) -> Iterator[Violation]:
     """Leaves cells without answers to `too-few-samples`."""
     found = sample(cell.view, cell.facts.minimum)
@@ -154,6 +214,16 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     )
 
 
+@partial(
+    Rule,
+    code=IssueCode.COVERAGE_SHORT,
+    measures="share of the duration that the last first token and the last further one reach",
+    limit="what the scenario declares (`[load] min_coverage`)",
+    verdicts=("INVALID",),
+    hint="the trace ended before the duration, or sessions failed: a longer trace, or more --concurrency "
+    "for fewer gaps",
+    cause="work",
+)
 def _coverage_short(cell: Evidence) -> Iterator[Violation]:
     """Judges, as AgentX does, how far first tokens and the ends of answers with further ones reach."""
     asked, rows = cell.facts.minimum, cell.view.answers
@@ -174,6 +244,15 @@ def _coverage_short(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+@partial(
+    Rule,
+    code=IssueCode.CONNECTING,
+    measures="share of their time for which requests waited for a new connection",
+    limit=f"{MAX_CONNECTING_SHARE:.0%}",
+    hint="requests/s of a closed loop and TTFT of an open one include it: let the server, and a proxy "
+    "before it, keep connections open",
+    cause="engine",
+)
 def _connecting(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.measured_requests
     rows = rows[rows["sent_ns"] != UNKNOWN]
@@ -184,6 +263,16 @@ def _connecting(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{percent_apart(share, MAX_CONNECTING_SHARE, decimals=1)}%, in {waited}")
 
 
+@partial(
+    Rule,
+    code=IssueCode.REQUESTS_RESENT,
+    measures="requests sent a second time, on a new connection",
+    limit="0",
+    hint="the server closed connections as requests left: raise its keep-alive timeout, or its limit of "
+    "requests on a connection",
+    cause="client",
+    eases=True,
+)
 def _resent(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.measured_requests
     if resent := int(np.count_nonzero(rows["attempts"] > 1)):
@@ -191,92 +280,13 @@ def _resent(cell: Evidence) -> Iterator[Violation]:
 
 
 RULES = (
-    Rule(
-        code=IssueCode.FORM_REFUSED,
-        find=_form_refused,
-        measures="requests refused for a schema or pattern that the engine does not take; "
-        "they do not count as failed requests",
-        limit="0",
-        hint="this engine does not take these schemas: the answers' notes say why; others did more work",
-        cause="work",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.FAILED_REQUESTS,
-        find=_failed,
-        measures="failed requests, with their most frequent status and error; one is enough to be SUSPECT",
-        limit=f"{MAX_FAILED_SHARE:.0%}",
-        verdicts=("SUSPECT", "INVALID"),
-        hint="see all outcomes and errors in requests.parquet, and the engine's log",
-        cause="engine",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.FINISH_REASON_UNKNOWN,
-        find=_finish_reason_unknown,
-        measures="answers whose finish reason says neither that they are whole nor that they were cut",
-        limit="0",
-        hint="whether these answers are whole is not known: read the engine's documentation of this reason",
-        cause="engine",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.DROPPED_REQUESTS,
-        find=_dropped,
-        measures="requests dropped at the in-flight cap",
-        limit=f"{MAX_DROPPED_SHARE:.0%}",
-        verdicts=("INVALID",),
-        hint="the server is past saturation at this rate, or max_in_flight is too low",
-        cause="engine",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.TOO_FEW_SAMPLES,
-        find=_too_few,
-        measures="answers; INVALID without any",
-        limit=f"{MIN_SAMPLES}",
-        verdicts=("SUSPECT", "INVALID"),
-        hint="measure longer: raise --requests",
-        cause="work",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.TOO_SHORT,
-        find=_too_short,
-        measures="answers and seconds of the measured part",
-        limit="as many as the scenario declares (`[load] min_answers`, `min_seconds`; "
-        f"{MIN_ANSWERS} answers, {MIN_SECONDS:g} s)",
-        hint="measure longer: raise --requests",
-        cause="work",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.COVERAGE_SHORT,
-        find=_coverage_short,
-        measures="share of the duration that the last first token and the last further one reach",
-        limit="what the scenario declares (`[load] min_coverage`)",
-        verdicts=("INVALID",),
-        hint="the trace ended before the duration, or sessions failed: a longer trace, or more --concurrency "
-        "for fewer gaps",
-        cause="work",
-    ),
-    Rule(
-        code=IssueCode.REQUESTS_RESENT,
-        find=_resent,
-        measures="requests sent a second time, on a new connection",
-        limit="0",
-        hint="the server closed connections as requests left: raise its keep-alive timeout, or its limit of "
-        "requests on a connection",
-        cause="client",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.CONNECTING,
-        find=_connecting,
-        measures="share of their time for which requests waited for a new connection",
-        limit=f"{MAX_CONNECTING_SHARE:.0%}",
-        hint="requests/s of a closed loop and TTFT of an open one include it: let the server, and a proxy "
-        "before it, keep connections open",
-        cause="engine",
-    ),
+    _form_refused,
+    _failed,
+    _finish_reason_unknown,
+    _dropped,
+    _too_few,
+    _too_short,
+    _coverage_short,
+    _resent,
+    _connecting,
 )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple
 
 from harness.metrics.view import Figures, RequestView
@@ -101,9 +101,11 @@ class Violation(NamedTuple):
     requests_needed: int | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """measures, limit, hint: in words, for the documentation; with unit, and where they do not depend on the
+    """One limit; `@partial(Rule, code=..., ...)` makes one of the function that finds what breaks it.
+
+    measures, limit, hint: in words, for the documentation; with unit, and where they do not depend on the
     cell also for its reasons. verdicts: what it can make of a cell, the lesser first.
 
     eases: it can make a load look easier than it is, so a capacity search does not count such a cell as kept.
@@ -111,8 +113,9 @@ class Rule:
     metrics: names of those that it makes doubtful; () stands for all.
     """
 
-    code: IssueCode
     find: Callable[[Evidence], Iterable[Violation]]
+    _: KW_ONLY
+    code: IssueCode
     measures: str
     limit: str
     verdicts: tuple[Doubt, ...] = ("SUSPECT",)

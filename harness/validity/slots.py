@@ -1,6 +1,7 @@
 """Slots of a closed loop: whether they were used, and whether they keep in step."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from harness.errors import page_address
 from harness.metrics.lockstep import MAX_INDEX, synchrony
@@ -13,6 +14,16 @@ from harness.validity.rule import Evidence, Rule, Violation
 IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 
+@partial(
+    Rule,
+    code=IssueCode.SLOT_IDLE,
+    measures="time in which slots stood idle by the client's doing, and how many were in use",
+    limit=f"{IDLE_SUSPECT:.0%} suspect, {IDLE_INVALID:.0%} invalid",
+    verdicts=("SUSPECT", "INVALID"),
+    hint="the load generator sends late: add --workers, lower the load, or free a core for it",
+    cause="client",
+    eases=True,
+)
 def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     """Leaves cells without measured answers alone: a refusal is over sooner than the next send, so no load
     is kept up.
@@ -28,6 +39,16 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+@partial(
+    Rule,
+    code=IssueCode.LOCKSTEP,
+    measures=f"synchrony of the slots ({page_address('metrics', 'bursts-in-a-closed-loop')}), "
+    "where the scenario declares no bursts",
+    limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if more: two are not a burst",
+    hint="these are figures of bursts: spread the start and the output lengths ([load] start, [prompts] "
+    'output_spread), or declare the burst with start = "together"',
+    cause="work",
+)
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
     """A burst that the scenario declares is its purpose, and reported as a note."""
     result, _ = synchrony(cell.view, cell.load)
@@ -36,6 +57,16 @@ def _lockstep(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"synchrony {index}: sends come in bursts of about {result.burst:g}", limit)
 
 
+@partial(
+    Rule,
+    code=IssueCode.FEW_WAVES,
+    measures="waves of a closed loop (measured answers / slots), and the coefficient of variation of "
+    "their times: of few waves, the edges of the window bias requests/s "
+    f"({page_address('exactness', 'rates')})",
+    limit=f"{WAVES_AT_CV_1} times the square of the coefficient of variation: within 1%",
+    hint="requests/s may be too high; measure longer: raise --requests",
+    cause="work",
+)
 def _few_waves(cell: Evidence) -> Iterator[Violation]:
     counted = waves(cell.view, cell.load)
     if counted is not None and counted.measured < counted.needed:
@@ -49,35 +80,4 @@ def _few_waves(cell: Evidence) -> Iterator[Violation]:
         )
 
 
-RULES = (
-    Rule(
-        code=IssueCode.FEW_WAVES,
-        find=_few_waves,
-        measures="waves of a closed loop (measured answers / slots), and the coefficient of variation of "
-        "their times: of few waves, the edges of the window bias requests/s "
-        f"({page_address('exactness', 'rates')})",
-        limit=f"{WAVES_AT_CV_1} times the square of the coefficient of variation: within 1%",
-        hint="requests/s may be too high; measure longer: raise --requests",
-        cause="work",
-    ),
-    Rule(
-        code=IssueCode.SLOT_IDLE,
-        find=_slot_idle,
-        measures="time in which slots stood idle by the client's doing, and how many were in use",
-        limit=f"{IDLE_SUSPECT:.0%} suspect, {IDLE_INVALID:.0%} invalid",
-        verdicts=("SUSPECT", "INVALID"),
-        hint="the load generator sends late: add --workers, lower the load, or free a core for it",
-        cause="client",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.LOCKSTEP,
-        find=_lockstep,
-        measures=f"synchrony of the slots ({page_address('metrics', 'bursts-in-a-closed-loop')}), "
-        "where the scenario declares no bursts",
-        limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if more: two are not a burst",
-        hint="these are figures of bursts: spread the start and the output lengths ([load] start, [prompts] "
-        'output_spread), or declare the burst with start = "together"',
-        cause="work",
-    ),
-)
+RULES = (_few_waves, _slot_idle, _lockstep)

@@ -1,6 +1,7 @@
 """Standstill: time in which the load generator or the machine did not run."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from harness.metrics.standstill import HIT_SHARE, standstill
 from harness.model import CellResult, Doubt, IssueCode, RunWarning, Standstill, known
@@ -19,12 +20,33 @@ _LIMIT = (
 )
 
 
+@partial(
+    Rule,
+    code=IssueCode.MACHINE_STALLED,
+    measures="stalls of 100 ms and more of the load process that lost most by them, where the sampler "
+    "stood still as well and nothing came from the server meanwhile",
+    limit=_LIMIT,
+    verdicts=("SUSPECT", "INVALID"),
+    hint="the machine, its VM or its job was stopped or moved: measure where nobody pauses it",
+    cause="machine",
+    certain=True,
+)
 def _machine(cell: Evidence) -> Iterator[Violation]:
     found = standstill(cell.view, cell.facts)
     if found is not None and found.who == "machine":
         yield from _judged(found, "load generator and sampler stood still, and nothing came from the server")
 
 
+@partial(
+    Rule,
+    code=IssueCode.CLIENT_STALLED,
+    measures="stalls of 100 ms and more of the load process that lost most by them, where the sampler or "
+    "the server went on, or nobody knows",
+    limit=_LIMIT,
+    verdicts=("SUSPECT", "INVALID"),
+    hint="the load generator was stopped or got no CPU: leave it a core of its own",
+    cause="client",
+)
 def _client(cell: Evidence) -> Iterator[Violation]:
     found = standstill(cell.view, cell.facts)
     if found is None or found.who != "client":
@@ -56,6 +78,16 @@ def _judged(found: Standstill, what: str) -> Iterator[Violation]:
     )
 
 
+@partial(
+    Rule,
+    code=IssueCode.SUSPENDED,
+    measures="time for which the machine was suspended: CLOCK_BOOTTIME went on, CLOCK_MONOTONIC did not",
+    limit=f"{MAX_SUSPENDED_MS:g} ms",
+    verdicts=("INVALID",),
+    hint="keep the machine awake while it measures: no clock of the figures counts that time",
+    cause="machine",
+    certain=True,
+)
 def suspended(cell: Evidence) -> Iterator[Violation]:
     lost_ms = known(cell.client.suspended_ms)
     if lost_ms is not None and lost_ms > MAX_SUSPENDED_MS:
@@ -73,36 +105,4 @@ def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:
             )
 
 
-RULES = (
-    Rule(
-        code=IssueCode.SUSPENDED,
-        find=suspended,
-        measures="time for which the machine was suspended: CLOCK_BOOTTIME went on, CLOCK_MONOTONIC did not",
-        limit=f"{MAX_SUSPENDED_MS:g} ms",
-        verdicts=("INVALID",),
-        hint="keep the machine awake while it measures: no clock of the figures counts that time",
-        cause="machine",
-        certain=True,
-    ),
-    Rule(
-        code=IssueCode.MACHINE_STALLED,
-        find=_machine,
-        measures="stalls of 100 ms and more of the load process that lost most by them, where the sampler "
-        "stood still as well and nothing came from the server meanwhile",
-        limit=_LIMIT,
-        verdicts=("SUSPECT", "INVALID"),
-        hint="the machine, its VM or its job was stopped or moved: measure where nobody pauses it",
-        cause="machine",
-        certain=True,
-    ),
-    Rule(
-        code=IssueCode.CLIENT_STALLED,
-        find=_client,
-        measures="stalls of 100 ms and more of the load process that lost most by them, where the sampler or "
-        "the server went on, or nobody knows",
-        limit=_LIMIT,
-        verdicts=("SUSPECT", "INVALID"),
-        hint="the load generator was stopped or got no CPU: leave it a core of its own",
-        cause="client",
-    ),
-)
+RULES = (suspended, _machine, _client)

@@ -1,6 +1,7 @@
 """Course of the cell: whether its measured part is steady from its first request on."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from harness.errors import page_address
 from harness.metrics.steady import DRIFT_SHARE, RAMP_SHARE, START_SHARE
@@ -12,11 +13,28 @@ _MORE_SESSIONS = "recorded sessions have no warm-up: with more of them the start
 _BEHIND = "more was sent than the server serves, so that answers take longer and longer: lower the rate"
 
 
+@partial(
+    Rule,
+    code=IssueCode.NOT_STEADY,
+    measures=f"a drift or a step of latency or output speed ({page_address('metrics', 'steadiness')})",
+    limit=f"{100 * DRIFT_SHARE:g}% over the measured part",
+    hint="ask for more requests; where an open loop only grows slower, the rate is more than is served",
+    cause="work",
+    eases=True,
+)
 def _not_steady(cell: Evidence) -> Iterator[Violation]:
     if cell.steady is not None and cell.steady.state == "not steady":
         yield Violation(str(cell.steady.why), hint=_BEHIND if cell.state == "unstable" else None)
 
 
+@partial(
+    Rule,
+    code=IssueCode.RAMP_KEPT,
+    measures="first measured requests that plainly differ, or were sent while slots waited to begin",
+    limit=f"{100 * RAMP_SHARE:g}%, or {100 * START_SHARE:g}% of the requests sent in the start",
+    hint="more warm-up requests, for all cells of this load alike",
+    cause="work",
+)
 def _ramp_kept(cell: Evidence) -> Iterator[Violation]:
     steady = cell.steady
     if steady is not None and steady.state == "ramp kept" and not steady.cold_misses:
@@ -53,22 +71,4 @@ def _ramp_hint(cell: CellResult) -> str:
     return f"for the steady part alone: --set load.warmup_requests={enough}"
 
 
-RULES = (
-    Rule(
-        code=IssueCode.NOT_STEADY,
-        find=_not_steady,
-        measures=f"a drift or a step of latency or output speed ({page_address('metrics', 'steadiness')})",
-        limit=f"{100 * DRIFT_SHARE:g}% over the measured part",
-        hint="ask for more requests; where an open loop only grows slower, the rate is more than is served",
-        cause="work",
-        eases=True,
-    ),
-    Rule(
-        code=IssueCode.RAMP_KEPT,
-        find=_ramp_kept,
-        measures="first measured requests that plainly differ, or were sent while slots waited to begin",
-        limit=f"{100 * RAMP_SHARE:g}%, or {100 * START_SHARE:g}% of the requests sent in the start",
-        hint="more warm-up requests, for all cells of this load alike",
-        cause="work",
-    ),
-)
+RULES = (_not_steady, _ramp_kept)

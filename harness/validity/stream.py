@@ -1,6 +1,7 @@
 """Events of the stream: whether each token has an arrival of its own."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -20,8 +21,18 @@ FIRST_TOKENS, TPOT_LOW = 1.5, 0.01
 SEVERAL_PER_EVENT = 1.1
 
 
+@partial(
+    Rule,
+    code=IssueCode.ITL_MERGED,
+    measures="gaps between events that are within one arrival, or that all events of more than half of "
+    "the answers came at once (a doubt about every metric): the server wrote them together",
+    limit=f"{MERGED_GAPS:.0%}",
+    hint="the server sends several events at once: ITL is between arrivals; compare TPOT",
+    cause="work",
+    metrics=("itl_ms",),
+)
 def _itl_merged(cell: Evidence) -> Iterator[Violation]:
-    if any(merged_events(cell)):  # then it is the client's doing
+    if any(merged_events.find(cell)):  # then it is the client's doing
         return
     rows = cell.view.answers
     # An engine whose whole answer is one event holds none of its events back.
@@ -45,6 +56,15 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+@partial(
+    Rule,
+    code=IssueCode.NOT_STREAMED,
+    measures="answers of three tokens or more that came whole, although a stream was asked for",
+    limit="half of the answers",
+    hint="answers come whole, as the server does not stream: TTFT is E2E, and TPOT is not known; compare E2E",
+    cause="work",
+    metrics=("ttft_ms", "tpot_ms", "itl_ms"),
+)
 def _not_streamed(cell: Evidence) -> Iterator[Violation]:
     """Leaves out tool calls: an engine may send a whole call in one event of its stream."""
     if cell.facts.request.api in WITHOUT_TEXT:
@@ -58,9 +78,19 @@ def _not_streamed(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{whole} of {len(rows)} answers of several tokens came as one event")
 
 
+@partial(
+    Rule,
+    code=IssueCode.FIRST_EVENT_TOKENS,
+    measures="tokens that came first and as one, by their letters where nobody counted them, and how far "
+    "TPOT may be low by it",
+    limit=f"{FIRST_TOKENS:g} tokens, {TPOT_LOW:.0%}",
+    hint="the server did not say how many tokens came first and as one: compare E2E and output tokens/s",
+    cause="work",
+    metrics=("tpot_ms",),
+)
 def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
     first = tokens_of_first_events(cell.view)
-    if first is None or any(implausible(cell)):  # a count that cannot be right says nothing of them
+    if first is None or any(implausible.find(cell)):  # a count that cannot be right says nothing of them
         return
     tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
@@ -68,6 +98,15 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"about {about} tokens in first arrivals, by their letters: TPOT may be {by}% low")
 
 
+@partial(
+    Rule,
+    code=IssueCode.TOKENS_PER_EVENT,
+    measures=f"tokens per event, SUSPECT above {SEVERAL_PER_EVENT:g}, where the definition says one",
+    limit="1 declared",
+    hint="gaps are between events: compare TPOT, not ITL",
+    cause="engine",
+    metrics=("itl_ms",),
+)
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
     """Doubts gaps only if the definition says that each token has an event of its own.
 
@@ -86,44 +125,4 @@ def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{each:.2f} tokens per event")
 
 
-RULES = (
-    Rule(
-        code=IssueCode.ITL_MERGED,
-        find=_itl_merged,
-        measures="gaps between events that are within one arrival, or that all events of more than half of "
-        "the answers came at once (a doubt about every metric): the server wrote them together",
-        limit=f"{MERGED_GAPS:.0%}",
-        hint="the server sends several events at once: ITL is between arrivals; compare TPOT",
-        cause="work",
-        metrics=("itl_ms",),
-    ),
-    Rule(
-        code=IssueCode.NOT_STREAMED,
-        find=_not_streamed,
-        measures="answers of three tokens or more that came whole, although a stream was asked for",
-        limit="half of the answers",
-        hint="answers come whole, as the server does not stream: TTFT is E2E, and TPOT is not known; compare "
-        "E2E",
-        cause="work",
-        metrics=("ttft_ms", "tpot_ms", "itl_ms"),
-    ),
-    Rule(
-        code=IssueCode.FIRST_EVENT_TOKENS,
-        find=_first_event_tokens,
-        measures="tokens that came first and as one, by their letters where nobody counted them, and how far "
-        "TPOT may be low by it",
-        limit=f"{FIRST_TOKENS:g} tokens, {TPOT_LOW:.0%}",
-        hint="the server did not say how many tokens came first and as one: compare E2E and output tokens/s",
-        cause="work",
-        metrics=("tpot_ms",),
-    ),
-    Rule(
-        code=IssueCode.TOKENS_PER_EVENT,
-        find=_tokens_per_event,
-        measures=f"tokens per event, SUSPECT above {SEVERAL_PER_EVENT:g}, where the definition says one",
-        limit="1 declared",
-        hint="gaps are between events: compare TPOT, not ITL",
-        cause="engine",
-        metrics=("itl_ms",),
-    ),
-)
+RULES = (_itl_merged, _not_streamed, _first_event_tokens, _tokens_per_event)

@@ -1,6 +1,7 @@
 """Structured output, by shape: an engine may keep to one and not to another."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from harness.metrics.answer_check import TRUNCATED
 from harness.metrics.quality import FAILED, REFUSED
@@ -28,14 +29,38 @@ def _valid(cell: Evidence) -> Iterator[tuple[float, Violation]]:
             yield rate, Violation(f"{share}% of the whole answers are valid ({shape})")
 
 
+@partial(
+    Rule,
+    code=IssueCode.STRUCTURED_IGNORED,
+    measures=f"valid answers among the whole ones, where fewer than {IGNORED:.0%} are",
+    limit=f"{ENFORCED:.0%}",
+    hint="this engine accepts the constraint and ignores it: `bench probe` shows its answers",
+    cause="work",
+)
 def _ignored(cell: Evidence) -> Iterator[Violation]:
     return (violation for rate, violation in _valid(cell) if rate < IGNORED)
 
 
+@partial(
+    Rule,
+    code=IssueCode.STRUCTURED_INVALID,
+    measures="valid answers among the whole ones",
+    limit=f"{ENFORCED:.0%}",
+    hint="this engine enforces the constraint in part: see what its answers break",
+    cause="work",
+)
 def _invalid(cell: Evidence) -> Iterator[Violation]:
     return (violation for rate, violation in _valid(cell) if rate >= IGNORED)
 
 
+@partial(
+    Rule,
+    code=IssueCode.STRUCTURED_CUT,
+    measures="answers that end at the token limit",
+    limit=f"{CUT:.0%}",
+    hint="answers without a shape have no end: see `bench probe`; or raise --output-tokens",
+    cause="work",
+)
 def _cut(cell: Evidence) -> Iterator[Violation]:
     for shape, counts in _shapes(cell):
         cut = counts.get(TRUNCATED) or 0
@@ -44,29 +69,4 @@ def _cut(cell: Evidence) -> Iterator[Violation]:
             yield Violation(f"{cut} of {answers} answers end at the token limit ({shape})")
 
 
-RULES = (
-    Rule(
-        code=IssueCode.STRUCTURED_IGNORED,
-        find=_ignored,
-        measures=f"valid answers among the whole ones, where fewer than {IGNORED:.0%} are",
-        limit=f"{ENFORCED:.0%}",
-        hint="this engine accepts the constraint and ignores it: `bench probe` shows its answers",
-        cause="work",
-    ),
-    Rule(
-        code=IssueCode.STRUCTURED_INVALID,
-        find=_invalid,
-        measures="valid answers among the whole ones",
-        limit=f"{ENFORCED:.0%}",
-        hint="this engine enforces the constraint in part: see what its answers break",
-        cause="work",
-    ),
-    Rule(
-        code=IssueCode.STRUCTURED_CUT,
-        find=_cut,
-        measures="answers that end at the token limit",
-        limit=f"{CUT:.0%}",
-        hint="answers without a shape have no end: see `bench probe`; or raise --output-tokens",
-        cause="work",
-    ),
-)
+RULES = (_ignored, _invalid, _cut)

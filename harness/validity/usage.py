@@ -1,6 +1,7 @@
 """Usage: whether the server's token counts fit the text that it sent."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,17 @@ MAX_SHARE = 0.01  # of the answers
 ALLOWED_TOKENS = 1
 
 
+@partial(
+    Rule,
+    code=IssueCode.USAGE_IMPLAUSIBLE,
+    measures="output tokens below the text events, below the reasoning tokens or above what the request "
+    "allowed while the events are not, and cached tokens above the prompt's, as the server counts them",
+    limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; cached tokens: none",
+    hint="the server's usage is not that of these answers: tokens/s, TPOT and costs follow from it; "
+    "compare E2E and characters/s",
+    cause="engine",
+    eases=True,
+)
 def implausible(cell: Evidence) -> Iterator[Violation]:
     yield from _fewer_than_events(cell)
     yield from _more_than_allowed(cell)
@@ -88,16 +100,4 @@ def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
         )
 
 
-RULES = (
-    Rule(
-        code=IssueCode.USAGE_IMPLAUSIBLE,
-        find=implausible,
-        measures="output tokens below the text events, below the reasoning tokens or above what the request "
-        "allowed while the events are not, and cached tokens above the prompt's, as the server counts them",
-        limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; cached tokens: none",
-        hint="the server's usage is not that of these answers: tokens/s, TPOT and costs follow from it; "
-        "compare E2E and characters/s",
-        cause="engine",
-        eases=True,
-    ),
-)
+RULES = (implausible,)

@@ -20,7 +20,7 @@ BLOCKS = {
     "add-a-cli-flag": (1, 0),
     "add-a-metric": (2, 1),
     "add-a-telemetry-source": (3, 0),
-    "add-a-validity-rule": (4, 1),
+    "add-a-validity-rule": (3, 1),
     "add-an-engine": (0, 3),
     "which-doubt": (0, 0),
 }
@@ -132,13 +132,11 @@ def test_a_cell_and_its_schema_have_decode_ms():
 
 
 @pytest.mark.long
-def test_a_validity_rule_is_a_code_and_its_record(checkout):
-    (code, function, record, test), (commands,) = code_of("add-a-validity-rule")
+def test_a_validity_rule_is_a_code_and_a_function_with_its_record(checkout):
+    (code, rule, test), (commands,) = code_of("add-a-validity-rule")
     checkout.put("harness/model/issue.py", '    CLIENT_BUSY = "', code)
-    checkout.put("harness/validity/client.py", "def _worker_lost(", f"{function}\n\n")
-    checkout.put(
-        "harness/validity/client.py", "    Rule(\n        code=IssueCode.WORKER_LOST", f"{record.strip()},\n"
-    )
+    checkout.put("harness/validity/client.py", "def tail(", f"{rule}\n\n")
+    checkout.put("harness/validity/client.py", "    _worker_lost,\n", "    _slow_connect,\n")
     checkout.add("tests/unit/validity/test_cells.py", test)
     for line in commands.splitlines():
         said = checkout.run(line)
