@@ -27,7 +27,8 @@ class Limits:
         patience = self.patience_ns[index] if self.patience_ns else UNKNOWN
         if UNKNOWN < patience < self.request_timeout_ns:
             return patience, (Outcome.ABANDONED, HUNG_UP)
-        return self.request_timeout_ns, (Outcome.TIMEOUT, LATE)
+        limit_ns = self.request_timeout_ns
+        return limit_ns, (Outcome.TIMEOUT, LATE.format(seconds=limit_ns / 1e9))
 
 
 def answer_bytes(max_tokens: int, items: int = 0, echoed_bytes: int = 0) -> int:

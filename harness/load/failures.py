@@ -3,7 +3,7 @@
 CLOSED_EARLY = "the connection closed before the answer was complete"
 CLOSED_AFTER_SEND = "the connection closed after the request was sent, before any answer"
 STOPPED = "the run was stopped"
-LATE = "the answer did not end in time"
+LATE = "the answer did not end within {seconds:g} s of its send"
 HUNG_UP = "the user hung up, as the scenario says"
 NO_CONNECTION = "no connection in time"
 DRAIN_OVER = "the answer did not end before the window's drain limit"
