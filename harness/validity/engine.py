@@ -9,6 +9,7 @@ from harness.metrics.view import Mask
 from harness.model import WITHOUT_TEXT, AnsweredModel, Ending, EndKind, IssueCode, known
 from harness.model.metric import OF_AUDIO
 from harness.model.numbers import counted, short
+from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, EventKind, Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.usage import beyond, limited
@@ -92,7 +93,8 @@ def _model_changed(cell: Evidence) -> Iterator[Violation]:
 @partial(
     Rule,
     code=IssueCode.OUTPUT_LENGTH,
-    measures="answers of another length than the one forced, or longer than allowed by their events too",
+    measures="answers of another length than the one forced, longer than allowed by their events too, or "
+    "shorter though they ended at a limit on their length",
     limit="0",
     hint="this engine did less or more work than asked: compare per token only",
     cause="work",
@@ -104,6 +106,7 @@ def _output_length(cell: Evidence) -> Iterator[Violation]:
     wanted = same if cell.requested is None else cell.requested.numbers["max_tokens"][rows["seq"]]
     if not cell.facts.workload.exact_output or wanted is None:
         yield from _beyond_limit(cell)
+        yield from _below_limit(cell)
         return
     known = rows["output_tokens"] != UNKNOWN
     if wrong := int(np.count_nonzero(known & (rows["output_tokens"] != wanted))):
@@ -118,6 +121,29 @@ def _beyond_limit(cell: Evidence) -> Iterator[Violation]:
     longer = int(np.count_nonzero(beyond(np.minimum(rows["output_tokens"], rows["text_events"]), most)))
     if longer:
         yield Violation(f"{longer} of {len(rows)} answers longer than allowed, by their events too")
+
+
+def _below_limit(cell: Evidence) -> Iterator[Violation]:
+    """The context of an engine or a cap of a gateway ends answers as the limit that was asked for would.
+
+    Leaves out answers with reasoning, which some servers do not count.
+    """
+    if cell.requested is None:
+        return
+    rows, most = limited(cell)
+    reasons = [cell.records.finish_reasons[row] for row in np.flatnonzero(cell.view.answered).tolist()]
+    at_limit = [reason for reason in set(reasons) if finish_of(reason) is Finish.CUT]
+    cut = cell.view.answers["seq"][np.isin(np.array(reasons, dtype=np.str_), at_limit)]
+    shorter = beyond(most, np.maximum(rows["output_tokens"], rows["text_events"]))
+    shorter &= np.isin(rows["seq"], cut) & (rows["first_reasoning_ns"] == UNKNOWN)
+    if count := int(np.count_nonzero(shorter)):
+        yield Violation(
+            f"{count} of {len(rows)} answers ended at a limit on their length after "
+            f"{rows['output_tokens'][shorter].mean():.1f} tokens where {most[shorter].mean():.1f} were "
+            "allowed (means)",
+            "the tokens that the request allowed",
+            "the engine's context, or a cap of it or of a gateway, ends answers: raise it, or ask for less",
+        )
 
 
 @partial(

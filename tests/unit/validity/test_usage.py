@@ -1,6 +1,7 @@
 """Usage against text, finish reasons, and the in-flight cap: true alarms and false ones, by hand."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,33 @@ def test_answers_that_are_longer_than_allowed_were_counted_right():
     assert "usage-implausible" not in reasons
     assert reasons["output-length"].measured == "20 of 20 answers longer than allowed, by their events too"
     assert "output-length" not in found(answers(events=21), asked(20, 20))
+
+
+@pytest.mark.parametrize(
+    ("reason", "tokens", "doubted"),
+    [
+        ("length", 8, True),
+        ("max_tokens", 8, True),
+        ("length", 19, False),  # a token without text may end an answer
+        ("length", 20, False),
+        ("stop", 8, False),
+        ("", 8, False),
+    ],
+)
+def test_answers_that_end_at_a_limit_below_the_one_that_was_asked_for(reason, tokens, doubted):
+    made = answers(events=tokens, tokens=tokens)
+    made = replace(made, finish_reasons=[reason] * 15 + ["stop"] * 5)
+    length = found(made, asked(20, 20)).get("output-length")
+    assert (length is not None) == doubted
+    if length is not None:
+        limit = f"ended at a limit on their length after {tokens}.0 tokens where 20.0 were allowed (means)"
+        assert length.measured == f"15 of 20 answers {limit}"
+
+
+def test_reasoning_that_a_server_does_not_count_ends_no_answer_early():
+    made = replace(answers(events=8, tokens=8), finish_reasons=["length"] * 20)
+    made.requests["first_reasoning_ns"] = made.requests["first_text_ns"]
+    assert "output-length" not in found(made, asked(20, 20))
 
 
 def test_answers_whose_tokens_were_not_counted_hide_none_that_are_too_long():
