@@ -4,10 +4,12 @@ import dataclasses
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 from harness.apis import APIS, Api, ApiName, Message
 from harness.apis.payload import Payload, error_message, read_json
@@ -18,6 +20,7 @@ from harness.engines.speak.access import key_hint
 from harness.engines.speak.prometheus import Histogram, histogram, read_series, whole_prompts
 from harness.errors import SetupError
 from harness.host.access import Access
+from harness.host.address import is_own
 from harness.model.json_path import value_at
 from harness.spec.backend import Backend, Probe, Step, Tokenize
 from harness.spec.recordings import Recording
@@ -34,6 +37,7 @@ _SETTLES_S = 2.0
 _BUSY = (400, 409, 503)  # as servers refuse what they cannot do while requests run
 _FEW = 16  # tokens; some servers refuse a lower limit
 _TEXT_CHARS = 200  # of a name or a version
+_TOKENIZED_AT_ONCE = 8  # by a server elsewhere: it takes round trips. Some here take one connection
 _TOKENIZED_CHARS = 100_000  # of the texts of one request to a tokenizer that takes lists
 _FACT_CHARS = 20_000
 
@@ -214,13 +218,12 @@ class Server:
         ask = self.definition.server.tokenize
         if ask is None:
             return None
-        counts: list[int] = []
-        for batch in _batches(texts) if ask.lists else ([text] for text in texts):
-            each = self._tokenized(ask, batch)
-            if each is None:
-                return None
-            counts += map(len, each)
-        return counts
+        batches = list(_batches(texts) if ask.lists else ([text] for text in texts))
+        own = is_own(urlsplit(self.base_url).hostname or "")
+        with ThreadPoolExecutor(1 if own else _TOKENIZED_AT_ONCE) as pool:
+            answers = list(pool.map(partial(self._tokenized, ask), batches))
+        known = [each for each in answers if each is not None]
+        return [len(ids) for each in known for ids in each] if len(known) == len(answers) else None
 
     def _tokenized(self, ask: Tokenize, texts: Sequence[str]) -> list[list[object]] | None:
         """Token ids of each text, of which there is one without `lists`; None without such a route."""

@@ -2,6 +2,7 @@
 
 import json as jsons
 from dataclasses import replace
+from threading import Barrier
 
 import pytest
 
@@ -32,16 +33,29 @@ def asked(monkeypatch):
     return held
 
 
-def of(backend, **changes):
+def of(backend, url="http://127.0.0.1:1", **changes):
     definition = load_backend(backend)
     tokenizer = replace(definition.server.tokenize, **changes)
     definition = replace(definition, server=replace(definition.server, tokenize=tokenizer))
-    return Server(definition, "http://127.0.0.1:1", "model")
+    return Server(definition, url, "model")
 
 
 def test_a_server_that_takes_one_text_is_asked_for_each(asked):
     assert of("vllm").count_tokens(TEXTS) == COUNTS
     assert [one["prompt"] for one in asked] == TEXTS
+
+
+def test_a_distant_server_is_asked_several_at_once(monkeypatch):
+    """Eight texts take the time of one round trip, not of eight."""
+    together = Barrier(8, timeout=30)
+
+    def ask(_self, _method, path, json):
+        together.wait()
+        return Answer(path, 200, {}, jsons.dumps({"tokens": by_words(json["prompt"])}).encode(), ())
+
+    monkeypatch.setattr(Server, "_ask", ask)
+    texts = [" a" * count for count in range(16)]
+    assert of("vllm", "http://gpu-box:8000").count_tokens(texts) == list(range(16))
 
 
 def test_a_server_that_takes_lists_is_asked_once(asked):
