@@ -189,7 +189,7 @@ def _answer(line: _Line, where: str) -> Answer:
         cached_tokens=_count(metrics.usage_prompt_cache_read_tokens),
         output_tokens=_count(metrics.usage_completion_tokens, metrics.output_sequence_length),
         pieces=None if chunks is None else len(chunks),
-        chunks_s=chunks,
+        chunks_s=None if chunks is None else chunks.tolist(),
         warmup=warmup,
     )
 

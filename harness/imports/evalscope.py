@@ -199,7 +199,7 @@ def _answer(request: _Request, where: str) -> Answer:
         prompt_tokens=request.prompt_tokens,
         output_tokens=request.completion_tokens,
         pieces=len(chunks),
-        chunks_s=chunks,
+        chunks_s=chunks.tolist(),
     )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from harness.imports import aiperf, serving
 from harness.imports.inference_perf import Usage
@@ -212,7 +211,7 @@ def _answer(document: Document, request: _Request, where: str) -> tuple[Answer, 
         cached_tokens=details.cached_tokens if details else None,
         output_tokens=usage.completion_tokens,
         pieces=len(chunks),
-        chunks_s=np.array(chunks),
+        chunks_s=chunks,
     ), content_s
 
 

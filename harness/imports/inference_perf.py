@@ -150,7 +150,7 @@ def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
         cached_tokens=usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None,
         output_tokens=response.output_tokens if counted is None else counted,
         pieces=len(chunks),
-        chunks_s=chunks,
+        chunks_s=chunks.tolist(),
     ), counted is None
 
 

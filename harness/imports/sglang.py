@@ -1,6 +1,7 @@
 """`python -m sglang.bench_serving --output-file`: a line for each run, with `--output-details` or without."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,14 +67,14 @@ def _rows(file: _File, where: str) -> Rows:
         ttfts_ms.append(ttft * 1e3)
         first_tokens = 0
         if file.backend in _NATIVE:
-            gaps, first_tokens = _of_chunks(gaps), (tokens or 0) - len(gaps)
-        chunks = ttft + np.concatenate([[0.0], np.cumsum(gaps)])
+            gaps, first_tokens = _of_chunks(np.array(gaps)), (tokens or 0) - len(gaps)
+        chunks = [ttft + after for after in accumulate(gaps, initial=0.0)]
         rows.add(
             Answer(
                 sent_s=0.0,
-                first_s=float(chunks[0]),
-                last_s=float(chunks[-1]),
-                end_s=float(chunks[-1]),
+                first_s=chunks[0],
+                last_s=chunks[-1],
+                end_s=chunks[-1],
                 prompt_tokens=file.input_lens[index],
                 output_tokens=tokens,
                 first_tokens=first_tokens if first_tokens > 0 else None,
@@ -86,11 +87,12 @@ def _rows(file: _File, where: str) -> Rows:
     return rows
 
 
-def _of_chunks(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_chunks(gaps: NDArray[np.float64]) -> list[float]:
     """The gaps between chunks. Of its own protocol the tool writes the gap before a chunk divided by the
     chunk's tokens, once for each: equal ones in a row are one chunk's. To the nanosecond no two chunks take
     the same.
     """
     if not len(gaps):
-        return gaps
-    return np.add.reduceat(gaps, np.flatnonzero(np.diff(gaps, prepend=-1.0)))
+        return []
+    sums: list[float] = np.add.reduceat(gaps, np.flatnonzero(np.diff(gaps, prepend=-1.0))).tolist()
+    return sums

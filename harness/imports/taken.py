@@ -4,7 +4,8 @@ import os
 import struct
 import tempfile
 import weakref
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import isfinite, nan
@@ -126,7 +127,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int | None = None
     first_tokens: int | None = None  # of the first piece
     pieces: int | None = None  # text events
-    chunks_s: NDArray[np.float64] | None = None
+    chunks_s: Sequence[float] | None = None
     empty_first: int = 0
     empty_last: int = 0
     outcome: Outcome = Outcome.OK
@@ -142,8 +143,8 @@ class Rows:
         self._packed = bytearray()  # of _KEPT
         self._errors: dict[int, str] = {}
         self._first_s = 0.0  # when the first was sent
-        self._unwritten: list[tuple[int, Answer]] = []  # with events
-        self._unwritten_count = 0  # of these events
+        self._unwritten: list[tuple[int, int, int, int]] = []  # requests: their chunks, empty first and last
+        self._unwritten_s = array("d")  # when these chunks came
         self._events, name = tempfile.mkstemp(prefix="bench-import-")
         Path(name).unlink()
         weakref.finalize(self, os.close, self._events)
@@ -183,25 +184,27 @@ class Rows:
         if answer.error:
             self._errors[number] = answer.error[:300]
         if answer.chunks_s is not None:
-            self._unwritten.append((number, answer))
-            self._unwritten_count += len(answer.chunks_s)
-            if self._unwritten_count >= _EVENTS_AT_ONCE:
+            count = len(answer.chunks_s)
+            self._unwritten.append((number, count, answer.empty_first, answer.empty_last))
+            self._unwritten_s.extend(answer.chunks_s)
+            if len(self._unwritten_s) >= _EVENTS_AT_ONCE:
                 self._write()
 
     def _write(self) -> None:
         """Stamps become relative later, when the first send is known."""
-        events, start = np.zeros(self._unwritten_count, EVENT_DTYPE), 0
-        events["kind"], events["wire_bytes"] = EventKind.TEXT, UNKNOWN
-        for seq, answer in self._unwritten:
-            assert answer.chunks_s is not None
-            own = events[start : start + len(answer.chunks_s)]
-            own["seq"], own["stamp_ns"] = seq, np.rint(answer.chunks_s * 1e9)
-            own["kind"][: answer.empty_first] = EventKind.OTHER
-            own["kind"][len(own) - answer.empty_last :] = EventKind.OTHER
-            start += len(own)
+        seqs, counts, empty_first, empty_last = np.array(self._unwritten, np.int64).reshape(-1, 4).T
+        events = np.zeros(len(self._unwritten_s), EVENT_DTYPE)
+        events["seq"] = np.repeat(seqs, counts)
+        events["stamp_ns"] = np.rint(np.frombuffer(self._unwritten_s) * 1e9)
+        starts = np.cumsum(counts) - counts
+        position = np.arange(len(events)) - np.repeat(starts, counts)  # in its answer
+        text, after = np.repeat(empty_first, counts), np.repeat(counts - empty_last, counts)
+        empty = (position < text) | (position >= after)
+        events["kind"] = np.where(empty, EventKind.OTHER, EventKind.TEXT)
+        events["wire_bytes"] = UNKNOWN
         write_all(self._events, events.tobytes())
         self._event_count += len(events)
-        self._unwritten, self._unwritten_count = [], 0
+        self._unwritten, self._unwritten_s = [], array("d")
 
     @property
     def measured(self) -> NDArray[np.void]:

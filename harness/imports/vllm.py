@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from harness.errors import SpecError
 from harness.imports import serving
@@ -144,21 +144,21 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
             rows.add(Answer(sent_s=sent, end_s=end, outcome=result, error=error))
             continue
         ttfts_ms.append(ttft * 1e3)
-        total_gap, gap_count = total_gap + float(gaps.sum()), gap_count + len(gaps)
-        chunks = sent + ttft + np.concatenate([[0.0], np.cumsum(gaps)])
+        offsets = list(accumulate(gaps, initial=0.0))
+        total_gap, gap_count = total_gap + offsets[-1], gap_count + len(gaps)
+        chunks = [sent + ttft + after for after in offsets]
         first, last = _empty(len(chunks), tokens, peer)
-        text = chunks[first : len(chunks) - last]
         moved += first
         doubtful += peer != TEXT_ONLY and not first and len(gaps) > 0 and gaps[0] > _NEAR * ttft
         rows.add(
             Answer(
                 sent_s=sent,
-                first_s=float(text[0]),
-                last_s=float(text[-1]),
-                end_s=float(chunks[-1]),
+                first_s=chunks[first],
+                last_s=chunks[-1 - last],
+                end_s=chunks[-1],
                 prompt_tokens=file.input_lens[index],
                 output_tokens=tokens,
-                pieces=len(text),
+                pieces=len(chunks) - first - last,
                 chunks_s=chunks,
                 empty_first=first,
                 empty_last=last,

@@ -30,6 +30,7 @@ _READ_MEMORY = "1GB"  # of DuckDB itself; what is read comes on top
 # What a file may say that it holds, by its size on the disk. Stamps do not compress: a row takes 7 bytes.
 _FREE_ROWS, _ROWS_PER_BYTE = 20_000, 1
 _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
+_TEXT_BYTES = 1 << 20  # of texts on their way into Python
 # Of a column in a row group, in what a file declares.
 _ROWS, _VALUE_BYTES = "if(column_id = 0, row_group_num_rows, 0)", "total_uncompressed_size"
 
@@ -227,13 +228,13 @@ class _Texts:
     values: list[str] = field(default_factory=list)
     distinct: dict[str, str] = field(default_factory=dict)
 
-    def add(self, value: str) -> None:
-        if value not in self.distinct:
-            self.distinct[value] = value
-            self.left -= len(value)
-            if self.left < 0:
-                raise ValueError(f"{self.name}: more text than a file of this size may hold")
-        self.values.append(self.distinct[value])
+    def add(self, values: Sequence[str]) -> None:
+        new = set(values) - self.distinct.keys()
+        self.left -= sum(map(len, new))
+        if self.left < 0:
+            raise ValueError(f"{self.name}: more text than a file of this size may hold")
+        self.distinct.update(zip(new, new, strict=True))
+        self.values.extend(map(self.distinct.__getitem__, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,14 +266,26 @@ class Source:
     def texts(self, names: Sequence[str]) -> list[list[str]]:
         """The texts of each column. Equal texts of a column are one object. Raises ValueError for more than a
         file of this size may hold."""
-        wanted = [f"coalesce({name}::varchar, '')" for name in names]
-        result = self.connected.execute(f"select {', '.join(wanted)} from read_parquet($1)", [self.place])
+        wanted = {name: f"coalesce({name}::varchar, '')" for name in names}
+        longest = self._longest(wanted)
+        there = [name for name in names if longest[name]]
         most_bytes = _most_bytes(_stored(self.place))
-        columns = [_Texts(name, most_bytes) for name in names]
-        while row := result.fetchone():  # a single text may stand in every row and be long
-            for column, value in zip(columns, row, strict=True):
-                column.add(value)
-        return [column.values for column in columns]
+        columns = {name: _Texts(name, most_bytes) for name in there}
+        if there:
+            query = f"select {', '.join(map(wanted.__getitem__, there))} from read_parquet($1)"
+            result = self.connected.execute(query, [self.place])
+            # A single text may stand in every row and be long.
+            at_once = 1 + _TEXT_BYTES // sum(longest.values())
+            while rows := result.fetchmany(at_once):
+                for column, values in zip(columns.values(), zip(*rows, strict=True), strict=True):
+                    column.add(values)
+        return [columns[name].values if name in columns else [""] * self.rows for name in names]
+
+    def _longest(self, wanted: Mapping[str, str]) -> dict[str, int]:
+        """Bytes of the longest value of each SQL expression, by name; 0 where all are empty."""
+        lengths = ", ".join(f"coalesce(max(strlen({expression})), 0)" for expression in wanted.values())
+        found = self.connected.execute(f"select {lengths} from read_parquet($1)", [self.place]).fetchall()[0]
+        return dict(zip(wanted, found, strict=True))
 
     def distinct(self, name: str, most: int) -> list[str]:
         """Sorted by their first row. Raises ValueError for more than `most`, and where one is null."""
