@@ -23,7 +23,7 @@ from harness.imports import (
     sums,
     vllm,
 )
-from harness.imports.source import Document, Source, all_next_to, wrong
+from harness.imports.source import Document, ReadFile, Source, all_next_to, wrong
 from harness.imports.taken import LOAD, VERSION, WHEN, ZONE, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 from harness.model.imported import RESULT_SUFFIXES
@@ -82,7 +82,7 @@ _OF_LISTS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = 
 )
 
 
-def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Taken]]:
+def read(path: Path, tool_version: str | None = None) -> tuple[ReadFile, list[Taken]]:
     """One measurement, or several. `tool_version`: for a file that names none.
 
     Raises SpecError for a file that is damaged, of no known tool, or of another version than was given.
@@ -93,7 +93,7 @@ def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Take
         raise wrong("holds no measurement", str(path))
     for measurement in taken:
         sums.check(measurement, str(path))
-    return source, taken
+    return source.file, taken
 
 
 def _complete(taken: Taken, source: Source) -> Taken:

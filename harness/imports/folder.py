@@ -27,6 +27,7 @@ from harness.model import (
     ScenarioHeader,
     ScenarioTables,
 )
+from harness.records.layout import Records
 from harness.store import RunFolder
 
 SCENARIO = "imported"
@@ -41,23 +42,28 @@ _CLIENT = ClientStats(
 )  # fmt: skip
 
 
-def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> RunFolder:
-    """Raises SpecError if they are no repeats or not of one model, StorageError if nothing can be written."""
+def imported(
+    parts: Sequence[Part], out: Path, command: Sequence[str] = ()
+) -> tuple[RunFolder, dict[str, Records]]:
+    """The folder, and the records of its cells by their names, so that nobody reads a million again.
+
+    Raises SpecError if they are no repeats or not of one model, StorageError if nothing can be written.
+    """
     parts = sorted(parts, key=_began)
     names = repeats.labels(parts)
     repeats.check(parts, names)
     folder = RunFolder.create(out, SCENARIO)
     seen: Counter[tuple[str, LoadPoint]] = Counter()
-    order = []
+    records = {}
     for number, (part, label) in enumerate(zip(parts, names, strict=True)):
         key = (label, part.taken.load.point)
         name = part.taken.load.point.cell_name(label, seen[key], number, len(parts))
         facts = _facts(part, label, name, seen[key])
         seen[key] += 1
         folder.write_cell(part.taken.records, facts)
-        order.append(facts.cell)
-    folder.write_manifest(_manifest(folder, parts, list(dict.fromkeys(names)), order, seen, command))
-    return folder
+        records[facts.cell] = part.taken.records
+    folder.write_manifest(_manifest(folder, parts, list(dict.fromkeys(names)), list(records), seen, command))
+    return folder, records
 
 
 def _began(part: Part) -> int:

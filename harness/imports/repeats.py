@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.conditions.cell_conditions import stated_length
 from harness.conditions.measured import MATTERS, SURE
-from harness.imports.source import Source, wrong
+from harness.imports.source import ReadFile, wrong
 from harness.imports.taken import Taken, as_name
 from harness.model import LoadPoint
 from harness.model.imported import SERVER
@@ -29,7 +29,7 @@ class Part:
     """One measurement of a file, under the name of its backend."""
 
     label: str
-    source: Source
+    source: ReadFile
     taken: Taken
 
     @property

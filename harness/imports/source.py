@@ -78,6 +78,15 @@ class Document:
         return replace(self, data=memoryview(raw))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadFile:
+    """A file that was read, without its content, which may be as large as the memory."""
+
+    path: Path
+    sha256: str
+    modified_ns: int
+
+
 class Source:
     """Raises SpecError for a file that is empty or cannot be read."""
 
@@ -86,8 +95,8 @@ class Source:
         try:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-                self.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            self.modified_ns = path.stat().st_mtime_ns
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            self.file = ReadFile(path, sha256, path.stat().st_mtime_ns)
         except ValueError:
             raise wrong("is empty", str(path)) from None
         except OSError as error:

@@ -24,6 +24,7 @@ from harness.model import (
     WorkloadCard,
     known,
 )
+from harness.records.layout import Records
 from harness.store import RunFolder
 from harness.summary.cell import summarise_view, view_of
 from harness.validity import notices
@@ -192,17 +193,23 @@ def extras_of(folder: RunFolder, manifest: Manifest) -> RunExtras:
     )
 
 
-def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | None = None) -> Summary:
+def summarise_folder(
+    folder: RunFolder,
+    prices: Prices | Mapping[str, Prices] | None = None,
+    written: Mapping[str, Records] | None = None,
+) -> Summary:
     """Summarises a run from the folder alone; a damaged cell is a warning. Raises SpecError for a folder
     that is not a run.
 
-    `prices`: instead of those the run was given, of all cells or by the name of each.
+    `prices`: instead of those the run was given, of all cells or by the name of each. `written`: the records
+    of cells that were written just now, which are not read again.
     """
-    cells, unreadable = [], []
+    cells, unreadable, written = [], [], written or {}
     pooled = FolderSamples(folder)
     for name in pooled:
         try:
-            records, facts = folder.read_cell(name)
+            there = name in written
+            records, facts = (written[name], folder.read_facts(name)) if there else folder.read_cell(name)
             given = prices.get(name) if isinstance(prices, Mapping) else prices
             facts = replace(facts, prices=given or facts.prices)
             requested, telemetry = folder.read_requested(facts), folder.read_telemetry(name)

@@ -83,8 +83,8 @@ def made(
     parts = [part for results in found for part in _parts(results, tool_version)]
     for line in _content_lines(parts):
         print(line, file=sys.stderr)
-    folder = imported(parts, out, ["bench", "import", *given])
-    folder.write_summary(summarise_folder(folder))
+    folder, records = imported(parts, out, ["bench", "import", *given])
+    folder.write_summary(summarise_folder(folder, written=records))
     return folder
 
 

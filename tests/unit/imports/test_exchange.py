@@ -153,7 +153,7 @@ def test_users_who_hang_up_come_back_as_what_they_are(tmp_path, kind):
         cell = made.cell(load=load, requests=counts, tokens_after_hang_up=tokens)
         ((name, document),) = documents(kind, made.summary(cell))
         source, (taken,) = read(foreign.write(tmp_path / f"{name}.json", document))
-        again = summarise_folder(imported([Part("server", source, taken)], tmp_path / f"again {tokens}"))
+        again = summarise_folder(imported([Part("server", source, taken)], tmp_path / f"again {tokens}")[0])
         assert again.cells[0].tokens_after_hang_up == tokens
         assert again.cells[0].load.abandonment == cell.load.abandonment
     assert again.cells[0].null_reasons["tokens_after_hang_up"] == "the file does not have it"
@@ -175,7 +175,7 @@ def test_engines_of_a_run_are_no_repeats_of_one_server(tmp_path, kind):
     ]
     for given, labels in (("server", ["vllm@eager", "sglang"]), ("old", ["old-vllm@eager", "old-sglang"])):
         parts = [Part(given, source, one) for source, taken in map(read, files) for one in taken]
-        again = summarise_folder(imported(parts, tmp_path / given))
+        again = summarise_folder(imported(parts, tmp_path / given)[0])
         found = {cell.label: (cell.ttft_ms.p50, cell.load, cell.simulated) for cell in again.cells}
         assert found == {
             label: (p50, cells[0].load, True) for label, p50 in zip(labels, (20.0, 40.0), strict=True)
@@ -195,7 +195,7 @@ def unnamed(tmp_path_factory):
     """The summary of llama-bench's file, which has no requests, without its load."""
     source, taken = read(Path(__file__).parents[2] / "captures" / "imports" / "llama-bench" / "r.json")
     unnamed = [replace(one, load=UNKNOWN_LOAD, lacks=(LOAD,)) for one in taken]
-    run = imported([Part("server", source, one) for one in unnamed], tmp_path_factory.mktemp("first"))
+    run, _ = imported([Part("server", source, one) for one in unnamed], tmp_path_factory.mktemp("first"))
     return summarise_folder(run)
 
 
@@ -206,7 +206,7 @@ def test_what_a_file_did_not_say_is_not_known_of_its_export(tmp_path, unnamed, k
         source, (one,) = read(foreign.write(tmp_path / f"{name}.json", document))
         assert (one.answered, one.failed, one.load_known) == (None, None, False)
         parts.append(Part("server", source, one))
-    again = summarise_folder(imported(parts, tmp_path / "again"))
+    again = summarise_folder(imported(parts, tmp_path / "again")[0])
     assert {cell.label for cell in again.cells} == {"server-pp64", "server-tg32"}
     assert {cell.validity.verdict for cell in (*unnamed.cells, *again.cells)} == {"SUSPECT"}
 

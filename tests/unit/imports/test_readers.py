@@ -449,12 +449,23 @@ def test_failures_of_a_summary_of_aiperf_were_planned_too(tmp_path):
 
 def test_a_file_says_neither_its_api_nor_what_was_reasoning(tmp_path):
     source, taken = read(GUIDELLM)
-    folder = imported([Part("server", source, one) for one in taken], tmp_path)
+    folder, records = imported([Part("server", source, one) for one in taken], tmp_path)
     (found,) = summarise_folder(folder).cells
     assert (found.conditions.api, found.conditions.thinking) == (None, None)
     known = replace(found.conditions, api="responses", thinking=Thinking(asked=True, seen=True))
     own = replace(found, label="own", imported=None, conditions=known)
     assert {difference.code for difference in unequal([found, own])} == {"client"}
+    assert summarise_folder(folder, written=records) == summarise_folder(folder)
+
+
+def test_records_that_were_just_written_are_not_read_again(tmp_path):
+    source, taken = read(foreign.write(tmp_path / "r.json", foreign.vllm()))
+    folder, records = imported([Part("server", source, one) for one in taken], tmp_path)
+    whole = summarise_folder(folder)
+    for stored in folder.path.glob("cells/*/*.parquet"):
+        stored.unlink()
+    assert summarise_folder(folder, written=records) == whole
+    assert not summarise_folder(folder).cells
 
 
 def test_guidellm_counts_pieces_where_the_server_counts_no_tokens(tmp_path):

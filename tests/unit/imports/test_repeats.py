@@ -28,7 +28,7 @@ def repeats_of(folder):
 
 
 def made(tmp_path, *files):
-    return repeats_of(imported(parts(*files), tmp_path / "out"))
+    return repeats_of(imported(parts(*files), tmp_path / "out")[0])
 
 
 def assert_repeats(tmp_path, files, repeats):
