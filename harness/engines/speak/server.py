@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
 
 from harness.apis import APIS, Api, ApiName, Message
 from harness.apis.payload import Payload, error_message, read_json
@@ -20,7 +19,6 @@ from harness.engines.speak.access import key_hint
 from harness.engines.speak.prometheus import Histogram, histogram, read_series, whole_prompts
 from harness.errors import SetupError
 from harness.host.access import Access
-from harness.host.address import is_own
 from harness.model.json_path import value_at
 from harness.spec.backend import Backend, Probe, Step, Tokenize
 from harness.spec.recordings import Recording
@@ -37,7 +35,8 @@ _SETTLES_S = 2.0
 _BUSY = (400, 409, 503)  # as servers refuse what they cannot do while requests run
 _FEW = 16  # tokens; some servers refuse a lower limit
 _TEXT_CHARS = 200  # of a name or a version
-_TOKENIZED_AT_ONCE = 8  # by a server elsewhere: it takes round trips. Some here take one connection
+_TOKENIZED_AT_ONCE = 8  # requests to a server whose round trips take the time
+_FAR_S = 0.01  # a round trip; a server next to us may take one connection only
 _TOKENIZED_CHARS = 100_000  # of the texts of one request to a tokenizer that takes lists
 _FACT_CHARS = 20_000
 
@@ -219,9 +218,11 @@ class Server:
         if ask is None:
             return None
         batches = list(_batches(texts) if ask.lists else ([text] for text in texts))
-        own = is_own(urlsplit(self.base_url).hostname or "")
-        with ThreadPoolExecutor(1 if own else _TOKENIZED_AT_ONCE) as pool:
-            answers = list(pool.map(partial(self._tokenized, ask), batches))
+        began = time.monotonic()
+        answers = [self._tokenized(ask, batch) for batch in batches[:_TOKENIZED_AT_ONCE]]
+        is_far = time.monotonic() - began > len(answers) * _FAR_S
+        with ThreadPoolExecutor(_TOKENIZED_AT_ONCE if is_far else 1) as pool:
+            answers += pool.map(partial(self._tokenized, ask), batches[_TOKENIZED_AT_ONCE:])
         known = [each for each in answers if each is not None]
         return [len(ids) for each in known for ids in each] if len(known) == len(answers) else None
 

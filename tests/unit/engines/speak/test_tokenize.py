@@ -2,7 +2,8 @@
 
 import json as jsons
 from dataclasses import replace
-from threading import Barrier
+from threading import Barrier, get_ident
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,11 +34,11 @@ def asked(monkeypatch):
     return held
 
 
-def of(backend, url="http://127.0.0.1:1", **changes):
+def of(backend, **changes):
     definition = load_backend(backend)
     tokenizer = replace(definition.server.tokenize, **changes)
     definition = replace(definition, server=replace(definition.server, tokenize=tokenizer))
-    return Server(definition, url, "model")
+    return Server(definition, "http://127.0.0.1:1", "model")
 
 
 def test_a_server_that_takes_one_text_is_asked_for_each(asked):
@@ -45,17 +46,23 @@ def test_a_server_that_takes_one_text_is_asked_for_each(asked):
     assert [one["prompt"] for one in asked] == TEXTS
 
 
-def test_a_distant_server_is_asked_several_at_once(monkeypatch):
-    """Eight texts take the time of one round trip, not of eight."""
-    together = Barrier(8, timeout=30)
+@pytest.mark.parametrize(("round_trip_s", "at_once"), [(0.001, 1), (0.08, 8)])
+def test_a_distant_server_is_asked_several_at_once(monkeypatch, round_trip_s, at_once):
+    """Eight more texts take the time of one round trip there; a server next to us may take one connection."""
+    together, taken_s, askers = Barrier(at_once, timeout=30), [], []
 
     def ask(_self, _method, path, json):
-        together.wait()
+        if len(taken_s) < 8:
+            taken_s.append(round_trip_s)
+        else:
+            askers.append(get_ident())
+            together.wait()
         return Answer(path, 200, {}, jsons.dumps({"tokens": by_words(json["prompt"])}).encode(), ())
 
     monkeypatch.setattr(Server, "_ask", ask)
-    texts = [" a" * count for count in range(16)]
-    assert of("vllm", "http://gpu-box:8000").count_tokens(texts) == list(range(16))
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: sum(taken_s)))
+    assert of("vllm").count_tokens([" a" * count for count in range(24)]) == list(range(24))
+    assert len(set(askers)) == at_once
 
 
 def test_a_server_that_takes_lists_is_asked_once(asked):
