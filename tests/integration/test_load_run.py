@@ -339,6 +339,7 @@ def test_an_open_loop_goes_on_when_its_requests_time_out() -> None:
     with serve(lambda peer: time.sleep(9.0)) as server:
         result = run_load(job(server, 20, OpenLoop(every(50, 20)), request_timeout_s=0.2))
     assert outcomes(result) == [Outcome.TIMEOUT] * 20
+    assert set(result.records.errors) == {"the answer did not end within 0.2 s of its send"}
     assert (result.closed_by, result.timeouts, result.unsent) == ("schedule", 20, 0)
 
 
