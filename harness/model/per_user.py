@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from harness.model.comparison import Interval
-from harness.model.load import LoadKind
+from harness.model.load import LoadKind, LoadPoint
 from harness.model.record import Record, doc
 
 SpeedVerdict = Literal["more", "fewer", "same", "undecided", "not comparable"]
@@ -15,6 +15,9 @@ class SpeedFigure(Record, frozen=True, kw_only=True):
 
     label: Annotated[str, doc("Label of the backend.")]
     reach: Annotated[Reach, doc("Position of the speed on the curve of this backend.")]
+    loads: Annotated[
+        tuple[LoadPoint, ...], doc("Loads that the figure is read between; empty: outside the curve.")
+    ] = ()
     tokens_per_s: Annotated[
         float | None, doc("Output tokens/s, geometric mean of the repeats; null: outside the curve.")
     ] = None

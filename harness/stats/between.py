@@ -16,6 +16,11 @@ class Between(NamedTuple):
     high: float
 
 
+def stretch(points: Sequence[Point], x: float) -> int | None:
+    """Index of the first of two neighbours that have `x` between them; None outside the curve."""
+    return next((index for index, ((x1, _), (x2, _)) in enumerate(pairwise(points)) if x1 >= x >= x2), None)
+
+
 def between(points: Sequence[Point], x: float) -> Between | None:
     """The height at `x` in the first stretch that holds it; None outside the curve.
 
@@ -23,21 +28,20 @@ def between(points: Sequence[Point], x: float) -> Between | None:
     neighbours. The high end is that of a curve that bends downwards everywhere: it stays below the prolonged
     lines of the stretches next to it, and below the higher neighbour.
     """
-    for index, (first, second) in enumerate(pairwise(points)):
-        (x1, y1), (x2, y2) = first, second
-        if not x1 >= x >= x2:
-            continue
-        if x1 == x2:
-            return Between(min(y1, y2), max(y1, y2), max(y1, y2))
-        middle = _line(first, second, x)
-        low = math.exp(_line((math.log(x1), math.log(y1)), (math.log(x2), math.log(y2)), math.log(x)))
-        tops = [max(y1, y2)]
-        if index:
-            tops += _beyond(points[index - 1], first, x)
-        if index + 2 < len(points):
-            tops += _beyond(second, points[index + 2], x)
-        return Between(min(low, middle), middle, max(min(tops), middle))
-    return None
+    if (index := stretch(points, x)) is None:
+        return None
+    first, second = points[index : index + 2]
+    (x1, y1), (x2, y2) = first, second
+    if x1 == x2:
+        return Between(min(y1, y2), max(y1, y2), max(y1, y2))
+    middle = _line(first, second, x)
+    low = math.exp(_line((math.log(x1), math.log(y1)), (math.log(x2), math.log(y2)), math.log(x)))
+    tops = [max(y1, y2)]
+    if index:
+        tops += _beyond(points[index - 1], first, x)
+    if index + 2 < len(points):
+        tops += _beyond(second, points[index + 2], x)
+    return Between(min(low, middle), middle, max(min(tops), middle))
 
 
 def _beyond(first: Point, second: Point, x: float) -> list[float]:

@@ -26,9 +26,12 @@ def correlation(values: Sequence[float]) -> float:
     return min(math.fsum(first * second for first, second in pairwise(away)) / spread + 1 / count, MOST)
 
 
-def correlation_bound(values: Sequence[float]) -> float:
-    """Returns what the correlation may well be, from 0 to MOST: few values leave much open."""
-    return min(max(correlation(values) + BOUND / math.sqrt(max(len(values), 1)), 0.0), MOST)
+def correlation_bound(*series: Sequence[float]) -> float:
+    """Returns what the correlation may well be, from 0 to MOST: few values leave much open. That of several
+    series with the same kind of noise is their mean.
+    """
+    mean = math.fsum(map(correlation, series)) / len(series)
+    return min(max(mean + BOUND / math.sqrt(max(sum(map(len, series)), 1)), 0.0), MOST)
 
 
 def correlation_steps(values: Sequence[float]) -> float:
@@ -37,9 +40,9 @@ def correlation_steps(values: Sequence[float]) -> float:
     return -1 / math.log(bound) if bound else 0.0
 
 
-def independent_share(values: Sequence[float]) -> float:
+def independent_share(*series: Sequence[float]) -> float:
     """Returns which share of as many independent values have a mean as uncertain, at the bound."""
-    bound = correlation_bound(values)
+    bound = correlation_bound(*series)
     return (1 - bound) / (1 + bound)
 
 

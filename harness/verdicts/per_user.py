@@ -11,35 +11,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.model import CellResult
+from harness.model import CellResult, LoadPoint
 from harness.model.numbers import counted
 from harness.model.per_user import SpeedFigure, SpeedLevel, SpeedPair, SpeedVerdict
+from harness.stats.between import Between
 from harness.stats.runs import Either, Floats, Shift, exponential, holm
+from harness.stats.serial import independent_share
 from harness.stats.student import t_quantile
 from harness.verdicts.comparable import obstacles, refusal
 from harness.verdicts.evidence import RATES
+from harness.verdicts.pairs import LEAST_INDEPENDENT
 from harness.verdicts.ratio import Limits
 from harness.verdicts.rules import Rules
-from harness.verdicts.run_values import Series
+from harness.verdicts.run_values import Series, Unit
 from harness.verdicts.speed_curves import KINDS, RATE, TPOT, Curve, Kind, curves, owner_of
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)  # and their multiples by ten
 PARTS = (0.25, 0.5, 0.75)  # of the range that the curves share, by ratio
 LEAST_RANGE = 1.2  # a narrower one, by ratio, says that the load hardly changes the speed
+_NAMES: dict[Unit, str] = {"runs": "repeat", "starts": "start", "blocks": "block"}
 
 
 class _Pair(NamedTuple):
     sides: tuple[Curve, Curve]
     refused: str | None
     apart: float  # by which share unequal work may move the ratio
+    independent: float  # share of blocks of one start, by those of all loads; 1 of other units
+
+    @property
+    def unit(self) -> Unit:
+        units = {side.unit for side in self.sides}
+        return "blocks" if "blocks" in units else min(units)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Test:
-    """One pair at one speed. `shift`: of the logarithm of the ratio; None if it is not tested."""
+    """One pair at one speed. `shift`: of the logarithm of the ratio; None if not tested, for `lacks`."""
 
     pair: _Pair
-    repeats: int
+    lacks: str = ""
     shift: Either | None = None
     p_apart: float = 1.0
     p_same: float = 1.0
@@ -57,8 +67,6 @@ def speed_levels(cells: Sequence[CellResult], rules: Rules) -> tuple[SpeedLevel,
 
     A limit of the median TPOT is the speed that was asked for, and is taken instead of chosen ones.
     """
-    if rules.pairing != "starts":
-        return ()  # repeats are then blocks, which are worth fewer than their number
     levels = list(_levels(cells, rules))
     tests = [test for level in levels for test in level.tests if test.shift is not None]
     p_apart, p_same = holm([test.p_apart for test in tests]), holm([test.p_same for test in tests])
@@ -76,12 +84,7 @@ def speed_levels(cells: Sequence[CellResult], rules: Rules) -> tuple[SpeedLevel,
 
 
 def _levels(cells: Sequence[CellResult], rules: Rules) -> Iterator[_Level]:
-    asked = dict.fromkeys(
-        1000 / limit.limit_ms
-        for cell in cells
-        for limit in (cell.slo.limits if cell.slo else ())
-        if f"{limit.metric}.{limit.share}" == TPOT
-    )
+    asked = asked_speeds(cells)
     for kind in KINDS:
         found = curves(cells, kind)
         speeds = (asked or chosen(found)) if found else ()
@@ -89,6 +92,12 @@ def _levels(cells: Sequence[CellResult], rules: Rules) -> Iterator[_Level]:
         for speed in speeds:
             tests = (_test(pair, speed, rules) for pair in pairs)
             yield _Level(kind, speed, found, [test for test in tests if test is not None])
+
+
+def asked_speeds(cells: Sequence[CellResult]) -> list[float]:
+    """The speeds per user that limits of the median TPOT ask for."""
+    limits = (limit for cell in cells if cell.slo for limit in cell.slo.limits)
+    return [*dict.fromkeys(1000 / each.limit_ms for each in limits if f"{each.metric}.{each.share}" == TPOT)]
 
 
 def chosen(found: Sequence[Curve]) -> list[float]:
@@ -118,6 +127,9 @@ def _pair(sides: tuple[Curve, Curve], rules: Rules) -> _Pair:
     """What stands between both at any load that they share."""
     shared = set.intersection(*({cell.point for cell in curve.cells} for curve in sides))
     refused, apart = None if shared else "no load is on both curves", 0.0
+    blocks = (
+        [list(_at_load(sides, load)) for load in shared] if "blocks" in {side.unit for side in sides} else []
+    )
     for load in sorted(shared):
         a, b = (
             Series(curve.label, tuple(cell for cell in curve.cells if cell.point == load)) for curve in sides
@@ -127,7 +139,13 @@ def _pair(sides: tuple[Curve, Curve], rules: Rules) -> _Pair:
         reasons = {key: why for key, why in stands.refusals.items() if key != RATES}
         refused = refused or refusal(reasons, RATE) or refusal(reasons, TPOT)
         apart = max(apart, *(stands.apart.get(name, 0.0) for name in (RATE, "tpot_ms")))
-    return _Pair(sides, refused, apart)
+    return _Pair(sides, refused, apart, independent_share(*blocks) if blocks else 1.0)
+
+
+def _at_load(sides: tuple[Curve, Curve], load: LoadPoint) -> Iterator[float]:
+    """Yields how far apart both are at a load in each unit, in speed and tokens/s together, as logarithms."""
+    a, b = ({unit: mine[side.loads.index(load)] for unit, mine in side.points.items()} for side in sides)
+    yield from (math.log(math.prod(a[unit]) / math.prod(b[unit])) for unit in sorted(a.keys() & b.keys()))
 
 
 def _test(pair: _Pair, speed: float, rules: Rules) -> _Test | None:
@@ -135,33 +153,61 @@ def _test(pair: _Pair, speed: float, rules: Rules) -> _Test | None:
     a, b = (curve.at(speed) for curve in pair.sides)
     if not a or not b:
         return None
-    repeats = sorted(a.keys() & b.keys())
-    if pair.refused or len(repeats) < rules.min_runs:
-        return _Test(pair, len(repeats))
-    # Paired by repeat: both then ran within the same hour of the same machine.
-    mine, other = (np.log([curve[repeat] for repeat in repeats]).T for curve in (a, b))
+    shared = sorted(a.keys() & b.keys())
+    # Paired by repeat or start: both then ran within the same hour of the same machine.
+    mine, other = (_logarithms([curve[number] for number in shared]) for curve in (a, b))
     ways = (mine[1] - other[1], mine[0] - other[2], mine[2] - other[0])
-    shift = _shift(ways, sum(curve.rounded(speed) for curve in pair.sides))
+    lacks = _lacks(ways[0], pair, rules)
+    if pair.refused or lacks:
+        return _Test(pair, lacks)
+    shift = _shift(ways, pair.unit, sum(curve.rounded(speed) for curve in pair.sides), pair.independent)
     loads = {cell.point.label for curve in pair.sides for cell in curve.cells}
     limits = Limits.of_work(rules, [curve.label for curve in pair.sides], loads, RATE, pair.apart)
-    return _Test(pair, len(repeats), shift, limits.p_apart(shift), limits.p_same(shift))
+    return _Test(pair, "", shift, limits.p_apart(shift), limits.p_same(shift))
 
 
-def _shift(ways: Sequence[Floats], rounded: float) -> Either:
-    """The mean over repeats. `ways`: the middle of what may lie between two loads first, then its ends."""
-    return Either(tuple(Shift.of_mean(values).of_rounded(rounded) for values in ways))
+def _logarithms(found: Sequence[Between]) -> Floats:
+    """Rows of the low ends, the middles and the high ends."""
+    return np.log([(each.low, each.middle, each.high) for each in found]).reshape(-1, 3).T
+
+
+def _lacks(values: Floats, pair: _Pair, rules: Rules) -> str:
+    """A sentence if there are too few values, or blocks of one start are too much alike; else ""."""
+    count = len(values)
+    if count < rules.min_runs:
+        return f"{counted(count, _NAMES[pair.unit])} with both curves, {rules.min_runs} are needed"
+    independent = count * min(independent_share(values.tolist()), pair.independent)
+    if pair.unit != "blocks" or independent >= LEAST_INDEPENDENT:
+        return ""
+    return f"{count} blocks are worth {independent:.2g} independent ones, {LEAST_INDEPENDENT} are needed"
+
+
+def _shift(ways: Sequence[Floats], unit: Unit, rounded: float, independent: float = 1.0) -> Either:
+    """The mean over units. `ways`: the middle of what may lie between two loads first, then its ends.
+
+    `independent`: which share of blocks of one start may be so at the most.
+    """
+    shares = [
+        min(independent_share(values.tolist()), independent) if unit == "blocks" else 1.0 for values in ways
+    ]
+    shifts = (Shift.of_mean(values).of_rounded(rounded) for values in ways)
+    return Either(tuple(shift.of_fewer(share) for shift, share in zip(shifts, shares, strict=True)))
 
 
 def _figure(curve: Curve, speed: float, min_runs: int) -> SpeedFigure:
     found = curve.at(speed)
     if not found:
         return SpeedFigure(label=curve.label, reach=curve.reach(speed))
-    low, middle, high = np.log(list(found.values())).T
+    low, middle, high = _logarithms(list(found.values()))
     interval = None
     if len(found) >= min_runs:
-        interval = exponential(_shift((middle, low, high), curve.rounded(speed)).interval())
+        interval = exponential(_shift((middle, low, high), curve.unit, curve.rounded(speed)).interval())
     return SpeedFigure(
-        label=curve.label, reach="within", tokens_per_s=math.exp(middle.mean()), interval=interval
+        label=curve.label,
+        reach="within",
+        loads=curve.around(speed),
+        tokens_per_s=math.exp(middle.mean()),
+        interval=interval,
     )
 
 
@@ -171,8 +217,7 @@ def _verdict(test: _Test, judged: tuple[float, float] | None, rules: Rules) -> S
     if test.pair.refused:
         return SpeedPair(a=a, b=b, verdict="not comparable", why=test.pair.refused)
     if test.shift is None or judged is None:
-        why = f"{counted(test.repeats, 'repeat')} with both curves, {rules.min_runs} are needed"
-        return SpeedPair(a=a, b=b, verdict="undecided", why=why)
+        return SpeedPair(a=a, b=b, verdict="undecided", why=test.lacks)
     alpha, (p_apart, p_same) = rules.look_alpha, judged
     ratio = exponential(test.shift.interval(1 - alpha))
     found: SpeedVerdict = "undecided"
@@ -180,13 +225,13 @@ def _verdict(test: _Test, judged: tuple[float, float] | None, rules: Rules) -> S
         found = "more" if ratio.estimate > 1 else "fewer"
     elif p_same < alpha:
         found = "same"
-    why = _would_help(test.shift, alpha) if found == "undecided" else ""
+    why = _would_help(test.pair.unit, test.shift, alpha) if found == "undecided" else ""
     return SpeedPair(a=a, b=b, verdict=found, ratio=ratio, p_holm=p_apart, why=why)
 
 
-def _would_help(shift: Either, alpha: float) -> str:
+def _would_help(unit: Unit, shift: Either, alpha: float) -> str:
     """More loads where the shape between loads is the larger error, else more repeats."""
     middle, low, high = shift.ways
     noise = 2 * t_quantile(1 - alpha / 2, middle.freedom) * middle.error
-    more = "loads between those measured" if high.estimate - low.estimate > noise else "repeats"
+    more = "loads between those measured" if high.estimate - low.estimate > noise else f"{_NAMES[unit]}s"
     return f"more {more} would say more"

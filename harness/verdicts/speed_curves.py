@@ -1,7 +1,7 @@
 """Curves of backends over the loads of a sweep: output tokens/s against speed per user.
 
-A curve has a point per load and repeat, and is read between the loads. What shape it has there is not known:
-what is read holds for all that harness/stats/between has.
+A curve has a point per load and run, or start of several blocks, and is read between the loads. What shape it
+has there is not known: what is read holds for all that harness/stats/between has.
 """
 
 import math
@@ -12,14 +12,16 @@ from typing import Literal
 
 import numpy as np
 
-from harness.model import CellResult, LoadPoint, labels
+from harness.model import CellResult, LoadPoint, known, labels
+from harness.model.grouping import grouped
 from harness.model.json_path import number_at
 from harness.model.per_user import Reach
-from harness.stats.between import Between, Point, between
+from harness.stats.between import Between, Point, between, stretch
+from harness.validity import blame
 from harness.verdicts.evidence import ALL, doubts, state_of
 from harness.verdicts.pairs import MOST_TOGETHER
 from harness.verdicts.ratio import rounding
-from harness.verdicts.run_values import Series
+from harness.verdicts.run_values import MOST_OUT, Series, Unit
 
 TPOT, RATE = "tpot_ms.p50", "output_tokens_per_s"
 STEADY = ("under load", "saturated")  # a server that falls behind has figures of the length of the run
@@ -30,23 +32,34 @@ Owner = Literal["GPU", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """`points` by repeat, from the lowest load on: speed per user, and tokens/s."""
+    """`points` by repeat, or by start where it has several blocks: speed per user and tokens/s at each of the
+    `loads`, from the lowest on.
+    """
 
     label: str
     cells: tuple[CellResult, ...]
+    loads: tuple[LoadPoint, ...]
     points: Mapping[int, tuple[Point, ...]]
+    unit: Unit
 
     @property
     def range(self) -> Point:
-        """The slowest and the fastest speed that every repeat has."""
+        """The slowest and the fastest speed that every unit has."""
         low = max(min(x for x, _ in mine) for mine in self.points.values())
         return low, min(max(x for x, _ in mine) for mine in self.points.values())
 
     def at(self, speed: float) -> dict[int, Between]:
-        """The tokens/s at this speed by repeat; {} unless every repeat has it."""
-        found = {repeat: between(mine, speed) for repeat, mine in self.points.items()}
-        known = {repeat: value for repeat, value in found.items() if value is not None}
-        return known if len(known) == len(found) else {}
+        """The tokens/s at this speed by unit; {} unless every unit has it."""
+        read = {unit: between(mine, speed) for unit, mine in self.points.items()}
+        found = {unit: value for unit, value in read.items() if value is not None}
+        return found if len(found) == len(read) else {}
+
+    def around(self, speed: float) -> tuple[LoadPoint, ...]:
+        """The loads between which the tokens/s at this speed are read, in any unit."""
+        if not self.at(speed):
+            return ()
+        first = {stretch(mine, speed) for mine in self.points.values()}
+        return tuple(load for index, load in enumerate(self.loads) if {index, index - 1} & first)
 
     def rounded(self, speed: float) -> float:
         """Variance of the logarithm of tokens/s at this speed, by files that print few digits; else 0."""
@@ -95,16 +108,15 @@ def curves(cells: Sequence[CellResult], kind: Kind) -> list[Curve]:
 
 def _curve(mine: Sequence[CellResult], owner: Owner) -> Curve | None:
     """Loads that another load of the backend beats in both, by the geometric means, are not on its curve."""
-    by_load: dict[LoadPoint, dict[int, Point]] = {}
-    for load in sorted({cell.point for cell in mine}):
-        points = {cell.repeat: _point(cell, owner) for cell in mine if cell.point == load}
-        known = {repeat: point for repeat, point in points.items() if point is not None}
-        if len(known) == len(points):
-            by_load[load] = known
-    repeats = sorted(set.intersection(*map(set, by_load.values()))) if by_load else []
-    if not repeats:
+    by_load = {
+        load: found
+        for load in sorted({cell.point for cell in mine})
+        if (found := _at_load([cell for cell in mine if cell.point == load], owner))
+    }
+    units = sorted(set.intersection(*map(set, by_load.values()))) if by_load else []
+    if not units:
         return None
-    means = {load: _mean([points[repeat] for repeat in repeats]) for load, points in by_load.items()}
+    means = {load: _mean([points[unit] for unit in units]) for load, points in by_load.items()}
     kept = [
         load
         for load, (speed, rate) in means.items()
@@ -113,10 +125,37 @@ def _curve(mine: Sequence[CellResult], owner: Owner) -> Curve | None:
     kept.sort(key=lambda load: -means[load][0])
     if len(kept) < 2:
         return None
-    cells = tuple(cell for cell in mine if cell.point in kept)
-    return Curve(
-        mine[0].label, cells, {repeat: tuple(by_load[load][repeat] for load in kept) for repeat in repeats}
-    )
+    cells = tuple(cell for cell in mine if cell.point in kept and not cell.invalid)
+    points = {unit: tuple(by_load[load][unit] for load in kept) for unit in units}
+    return Curve(mine[0].label, cells, tuple(kept), points, _unit(cells))
+
+
+def _at_load(cells: Sequence[CellResult], owner: Owner) -> dict[int, Point]:
+    """The point of each unit at one load, of a start the mean of its blocks; {} where a cell is no evidence.
+
+    Blocks that the client or the machine spoiled, up to a third, are gaps instead.
+    """
+    unit = _unit(cells)
+    kept = [cell for cell in cells if unit == "runs" or not _spoiled(cell)]
+    found = [(cell, point) for cell in kept if (point := _point(cell, owner)) is not None]
+    if len(found) < len(kept) or len(cells) - len(kept) > MOST_OUT * len(cells):
+        return {}
+    by_unit = grouped((_start_of(cell) if unit == "starts" else cell.repeat, point) for cell, point in found)
+    return {number: _mean(points) for number, points in by_unit.items()}
+
+
+def _unit(cells: Sequence[CellResult]) -> Unit:
+    return Series(cells[0].label, tuple(cells)).unit
+
+
+def _start_of(cell: CellResult) -> int:
+    start = known(cell.start_number)
+    return cell.repeat if start is None else start
+
+
+def _spoiled(cell: CellResult) -> bool:
+    blamed = blame(cell.validity) if cell.invalid else None
+    return blamed is not None and blamed[0] in ("client", "machine")
 
 
 def _point(cell: CellResult, owner: Owner) -> Point | None:

@@ -2,14 +2,17 @@
 
     python -m tests.bench.per_user_study                # made-up sweeps through the code of `bench run`
     python -m tests.bench.per_user_study --loads 1,2,4,8,16,32,64
+    python -m tests.bench.per_user_study --unit starts   # engines that are up together, 8 blocks a start
+    python -m tests.bench.per_user_study --unit blocks --repeats 20    # of one start
     python -m tests.bench.per_user_study --plant NAME   # the same with a bug put in: must fail
 
 An engine's time per output token grows with the requests in flight, in one of these shapes: `even`, by as
 much for each request; `late` and `corner`, hardly at first and then as much for each; `early`, most for the
 first ones. Rows of one shape differ in speed alone. In `crossing` rows the shapes differ, and the engines are
-of equal speed at 16 requests in flight. Noise as in verdict_study. A verdict is false where the ratio of the
-true curves at this speed contradicts it: `more` with 2% or less, `same` with 5% or more. Exits with 1 where
-more than 5% of the sweeps of a row have any.
+of equal speed at 16 requests in flight. Noise as in verdict_study: half of the variance of a block is that of
+its start, and blocks of one start correlate by 0.5 with the block before. A verdict is false where the ratio
+of the true curves at this speed contradicts it: `more` with 2% or less, `same` with 5% or more. Exits with 1
+where more than 5% of the sweeps of a row have any.
 """
 
 import dataclasses
@@ -26,10 +29,11 @@ from unittest import mock
 import numpy as np
 from msgspec.structs import replace
 
-from harness.model import CellResult, Load
+from harness.model import UNSET, CellResult, Load
 from harness.model.per_user import SpeedLevel, SpeedPair
 from harness.stats.between import Between, Point, between
 from harness.verdicts.per_user import speed_levels
+from harness.verdicts.run_values import Unit
 from tests.bench.command import options
 from tests.bench.verdict_study import _BLANK, FALSE_LIMIT, FLOOR, MARGIN, RULES, VARIATIONS, _none_unequal
 
@@ -70,6 +74,9 @@ SHAPES = {
     "corner": Engine(p=4.0),
     "early": Engine(each_ms=2.0, e=0.6),
 }
+UNITS: tuple[Unit, ...] = ("runs", "starts", "blocks")
+BLOCKS = 8  # of a start
+NEIGHBOURS = 0.5  # correlation of the noise of blocks of one start
 SAME_AT = 16  # requests in flight at which engines of a crossing row are of one speed
 
 
@@ -98,26 +105,42 @@ ROWS = (
 
 
 def sweep(
-    random: np.random.Generator, row: Row, variation: float, repeats: int, loads: Sequence[int]
+    random: np.random.Generator,
+    row: Row,
+    variation: float,
+    repeats: int,
+    loads: Sequence[int],
+    unit: Unit = "runs",
 ) -> list[CellResult]:
-    shape = (repeats, len(loads), len(row.engines))
+    engines, blocks = len(row.engines), BLOCKS if unit == "starts" else 1
+    shape = (repeats * blocks, len(loads), engines)
     disturbed = np.where(random.random(shape) < 0.05, 3, 1)[..., None]
     own = (random.normal(size=(*shape, 2)) + random.normal(size=(*shape, 1))) / math.sqrt(2)
-    common = random.normal(size=(repeats, len(loads), 1, 1))
-    slow = np.exp(variation * math.sqrt(0.5) * (common + disturbed * own))
+    own = disturbed * own
+    if unit == "starts":
+        of_start = random.normal(size=(repeats, 1, engines, 1)).repeat(blocks, axis=0)
+        own = (own + of_start) / math.sqrt(2)
+    elif unit == "blocks":
+        for block in range(1, repeats):
+            own[block] = NEIGHBOURS * own[block - 1] + math.sqrt(1 - NEIGHBOURS**2) * own[block]
+    common = random.normal(size=(len(own), len(loads), 1, 1))
+    slow = np.exp(variation * math.sqrt(0.5) * (common + own))
+    given = {} if unit == "runs" else {"launch": "attach" if unit == "blocks" else "process"}
     return [
         replace(
             _BLANK,
             label=f"e{number}",
             cell=f"e{number}-{load}-{repeat}",
             repeat=repeat,
+            start_number=UNSET if unit == "runs" else repeat // blocks if unit == "starts" else 0,
+            **given,
             load=Load(kind="concurrency", value=load),
             workload_sha256=f"{load}-{repeat}",
             started_unix_ns=100 * repeat + (number if repeat % 2 else -number),
             tpot_ms=replace(_BLANK.tpot_ms, p50=engine.tpot_ms(load) * slow[repeat, point, number, 0]),
             output_tokens_per_s=engine.tokens_per_s(load) / slow[repeat, point, number, 1],
         )
-        for repeat in range(repeats)
+        for repeat in range(len(own))
         for point, load in enumerate(loads)
         for number, engine in enumerate(row.engines)
     ]
@@ -135,12 +158,14 @@ class Tally:
     levels: int = 0
 
 
-def study(row: Row, variation: float, repeats: int, times: int, loads: Sequence[int]) -> Tally:
+def study(
+    row: Row, variation: float, repeats: int, times: int, loads: Sequence[int], unit: Unit = "runs"
+) -> Tally:
     random = np.random.default_rng([ROWS.index(row), int(1e4 * variation), repeats])
     tally = Tally()
     for _ in range(times):
         wrong = False
-        for level in speed_levels(sweep(random, row, variation, repeats, loads), RULES):
+        for level in speed_levels(sweep(random, row, variation, repeats, loads, unit), RULES):
             tally.levels += 1
             for pair in level.pairs:
                 wrong |= _judge(row, level, pair, tally)
@@ -185,16 +210,17 @@ def _plant_power() -> Any:
 PLANTS: dict[str, Callable[[], Any]] = {"straight": _plant_straight, "power-law": _plant_power}
 
 
-def report(times: int, repeats: int, rows: Sequence[Row], loads: Sequence[int]) -> list[str]:
+def report(times: int, repeats: int, rows: Sequence[Row], loads: Sequence[int], unit: Unit) -> list[str]:
     """Prints the table; the rows with too many false verdicts."""
     limit = FALSE_LIMIT + 2 * math.sqrt(FALSE_LIMIT * (1 - FALSE_LIMIT) / times)
-    print(f"{times} sweeps a row of {repeats} repeats, loads {', '.join(map(str, loads))}")
+    counted = "repeats" if unit == "runs" else unit
+    print(f"{times} sweeps a row of {repeats} {counted}, loads {', '.join(map(str, loads))}")
     print("| truth | variation | any false | held | bias | near: same | apart: found | speeds |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     bad = []
     for row in rows:
         for variation in VARIATIONS:
-            tally = study(row, variation, repeats, times, loads)
+            tally = study(row, variation, repeats, times, loads, unit)
             print(
                 f"| {row.name} | {variation:.0%} | {tally.false / times:.1%} | {_mean(tally.held):.1%} "
                 f"| {_mean(tally.off):+.1%} | {_share(tally.equal, 'same')} "
@@ -218,6 +244,7 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--times", type=int, default=400)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--unit", choices=UNITS, default="runs")
     parser.add_argument("--loads", default="1,4,16,64,256")
     parser.add_argument("--rows", default="", help="only rows whose name begins so, such as 'crossing'")
     parser.add_argument("--plant", choices=sorted(PLANTS), help="put this bug in: the study must fail")
@@ -229,7 +256,7 @@ def main() -> int:
         if arguments.plant:
             planted.enter_context(PLANTS[arguments.plant]())
         loads = [int(load) for load in arguments.loads.split(",")]
-        bad = report(arguments.times, arguments.repeats, rows, loads)
+        bad = report(arguments.times, arguments.repeats, rows, loads, arguments.unit)
     for line in bad:
         print(f"too many false verdicts: {line}", file=sys.stderr)
     return 1 if bad else 0

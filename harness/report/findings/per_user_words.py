@@ -6,30 +6,86 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from harness.model import Interval, Summary
-from harness.model.numbers import counted, short
+from harness.model.grouping import grouped
+from harness.model.numbers import counted, number, short
 from harness.model.per_user import SpeedLevel, SpeedPair
 from harness.report.wording import listing, plain
-from harness.verdicts.speed_curves import KINDS, curves
+from harness.verdicts.per_user import asked_speeds
+from harness.verdicts.speed_curves import KINDS, RATE, TPOT, curves
 
-MOST_PAIRS = 3  # of a speed that are spelled out; summary.json has all
+MOST_PAIRS = 3  # of a speed that are spelled out, and backends; summary.json has all
 
 
 def per_user_lines(summary: Summary) -> Iterator[str]:
-    """A line per speed: the pairs of the backend that carries most, and who never reaches it.
+    """A line per speed that was chosen: the pairs of the backend that carries most, who never reaches it, and
+    whose figures are in doubt.
 
     Pairs with too few repeats for an interval have none: the run says so as a whole.
     """
-    for level in summary.per_user:
-        amount = f"output tokens/s{' per GPU' if level.per == 'GPU' else ''}"
-        shown = (pair_words(pair, amount) for pair in _ordered(level)[:MOST_PAIRS])
-        parts = [*shown, *_more(level), *_never(level)]
-        if parts:
-            yield plain(f"at {speed_words(level)}: {'; '.join(parts)}", 900)
+    if not asked_speeds(summary.cells):
+        for level in summary.per_user:
+            yield from _line(summary, level, [])
+
+
+def asked_speed_lines(summary: Summary) -> Iterator[str]:
+    """The same for the speeds that were asked for, which begins with what each backend carries."""
+    if asked_speeds(summary.cells):
+        for level in summary.per_user:
+            yield from _line(summary, level, _carried(level))
+
+
+def _line(summary: Summary, level: SpeedLevel, first: list[str]) -> Iterator[str]:
+    pairs = (pair_words(pair, _amount(level)) for pair in _ordered(level)[:MOST_PAIRS])
+    parts = [*first, *pairs, *_more(level), *_never(level)]
+    if parts:
+        yield plain(f"at {speed_words(level)}: {'; '.join([*parts, *_doubts(summary, level)])}", 900)
+
+
+def _carried(level: SpeedLevel) -> list[str]:
+    """`vllm 386 and sglang 255 output tokens/s`, and who is faster at every load."""
+    known = [(figure.tokens_per_s, figure.label) for figure in level.figures if figure.tokens_per_s]
+    most = sorted(known, key=lambda entry: -entry[0])[:MOST_PAIRS]
+    words = listing([f"{label} {number(rate)}" for rate, label in most])
+    parts = [f"{words} {_amount(level)}"] if most else []
+    if faster := [figure.label for figure in level.figures if figure.reach == "faster at every load"]:
+        parts.append(f"{listing(faster)} {'is' if len(faster) == 1 else 'are'} faster at every load")
+    return parts
+
+
+def _doubts(summary: Summary, level: SpeedLevel) -> Iterator[str]:
+    """`in doubt: vllm and sglang (contended)`: rules broken at the loads that a figure is read between."""
+    codes = {}
+    for figure in level.figures:
+        cells = [cell for cell in summary.cells if cell.label == figure.label and cell.point in figure.loads]
+        reasons = [
+            reason.code
+            for cell in cells
+            if not cell.invalid
+            for reason in cell.validity.about([TPOT, RATE]).reasons
+        ]
+        if reasons:
+            codes[figure.label] = ", ".join(dict.fromkeys(reasons))
+    alike = grouped((words, label) for label, words in codes.items())
+    if alike:
+        each = [f"{_who(names, level)} ({words})" for words, names in alike.items()]
+        yield f"in doubt: {'; '.join(each)}"
+
+
+def _who(names: list[str], level: SpeedLevel) -> str:
+    if len(names) <= MOST_PAIRS:
+        return listing(names)
+    return (
+        f"all {len(names)} backends" if len(names) == len(level.figures) else counted(len(names), "backend")
+    )
+
+
+def _amount(level: SpeedLevel) -> str:
+    return f"output tokens/s{' per GPU' if level.per == 'GPU' else ''}"
 
 
 def no_shared_speed(summary: Summary) -> Iterator[str]:
     """A line for each kind of load where the speeds of any two backends are apart: nothing compares them."""
-    if summary.capacity or summary.verdict_rules.pairing != "starts":
+    if summary.capacity:
         return
     for kind in KINDS:
         found = sorted(curves(summary.cells, kind), key=lambda curve: curve.range)

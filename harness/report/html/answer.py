@@ -14,6 +14,7 @@ from harness.report.findings.capacity_words import capacities, carries_more
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.conclusion import doubts, order, orders
 from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
+from harness.report.findings.per_user_words import asked_speed_lines
 from harness.report.findings.sentences import (
     BEYOND,
     by_metric,
@@ -60,7 +61,7 @@ def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     for found, meaning in capacities(summary):
         yield tag("p", tag("strong", meaning or found))
         yield from [tag("p", f"{capital(found)}.", class_="muted small")] if meaning else []
-    for line in chain(knee_lines(summary), accuracy_lines(summary), course):
+    for line in chain(asked_speed_lines(summary), knee_lines(summary), accuracy_lines(summary), course):
         yield tag("p", tag("strong", line))
     yield from (tag("p", line, class_="doubt small") for line in caveats(summary))
     shown = leading(summary, load_groups)

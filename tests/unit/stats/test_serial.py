@@ -42,6 +42,12 @@ def test_the_bound_is_half_a_standard_error_above_and_never_below_zero():
     assert correlation_bound([]) == 0.5
 
 
+def test_series_of_one_kind_of_noise_say_more_together():
+    assert correlation_bound(RISING, RISING) == pytest.approx(0.5 + 0.5 / math.sqrt(8))
+    assert correlation_bound(RISING, SWINGING) == pytest.approx(0.5 / math.sqrt(8))
+    assert independent_share(RISING, SWINGING) == pytest.approx((1 - 0.176777) / (1 + 0.176777), rel=1e-5)
+
+
 def test_it_fades_over_as_many_steps_as_its_bound_takes_to_fall_to_a_third():
     steps = correlation_steps(RISING)
     assert 0.75**steps == pytest.approx(1 / math.e)

@@ -7,9 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from harness.model import Validity
-from harness.report.findings.per_user_words import no_shared_speed, per_user_lines
+from harness.report.findings.per_user_words import asked_speed_lines, no_shared_speed, per_user_lines
 from harness.report.tables.per_user import per_user_tables
 from harness.stats.runs import Shift, exponential
+from harness.stats.serial import independent_share
 from harness.verdicts import Rules
 from harness.verdicts.per_user import speed_levels
 from harness.verdicts.speed_curves import curves
@@ -72,6 +73,11 @@ def test_a_server_whose_requests_cost_a_third_less_carries_half_as_much_again():
         assert level.figures[0].tokens_per_s == pytest.approx((1000 - 10 * speed) / 0.25, rel=0.02)
         assert level.figures[0].interval.low < level.figures[0].tokens_per_s
         assert level.figures[0].interval.estimate == pytest.approx(level.figures[0].tokens_per_s)
+    assert [[load.value for load in level.figures[0].loads] for level in found] == [
+        [16, 64],
+        [16, 64],
+        [4, 16],
+    ]
 
 
 def test_the_line_names_the_speed_the_better_one_and_the_interval():
@@ -132,7 +138,10 @@ def test_a_limit_of_the_median_tpot_is_the_speed_and_who_never_reaches_it_has_no
     assert level.figures[1].tokens_per_s is None
     assert level.pairs == ()
     shown = replace(summary(*cells), per_user=(level,))
-    assert list(per_user_lines(shown)) == ["at 80 tokens/s per user: sglang never reaches it"]
+    assert list(per_user_lines(shown)) == [], "the first screen says it"
+    assert list(asked_speed_lines(shown)) == [
+        "at 80 tokens/s per user: vllm 799 output tokens/s; sglang never reaches it"
+    ]
     (table,) = per_user_tables(shown)
     assert table.rows[1] == ["sglang", "never"]
 
@@ -391,10 +400,73 @@ def test_the_rounding_error_of_a_speed_goes_with_the_slope_of_its_stretch():
     assert curve.rounded(40.0) == pytest.approx((of_speed**2 + of_rate**2) / 12)
 
 
-def test_blocks_have_no_levels():
-    cells = [*sweep("vllm", 0.25), *sweep("sglang", 0.375)]
-    rules = Rules(RULES.primary, RULES.metrics, pairing="blocks", blocks=8)
-    assert speed_levels(cells, rules) == ()
+def in_blocks(label, noise, blocks=4, **more):
+    """Starts of some blocks each, whose rates alone vary; TPOT is 16 ms at the load in the middle."""
+    return [
+        changed(run, output_tokens_per_s=run.output_tokens_per_s * noise[run.repeat], start_number=start)
+        for run in sweep(
+            label, each_ms=2.0, noise=[1.0] * len(noise), loads=(1, 3, 5), slo=within(16), **more
+        )
+        for start in [run.repeat // blocks]
+    ]
+
+
+def test_the_unit_is_the_start_and_its_blocks_are_averaged():
+    """As many blocks as one wants do not make up for a start: by hand, t over the three means."""
+    noise = [1.5 * (1 + part) for start in (-0.02, 0.0, 0.02) for part in (start - 0.3, start + 0.3)]
+    (level,) = levels(in_blocks("vllm", noise, 2), in_blocks("sglang", [1.0] * 6, 2))
+    means = np.log(noise).reshape(3, 2).mean(axis=1)
+    (pair,) = level.pairs
+    assert tuple(pair.ratio) == pytest.approx(tuple(exponential(Shift.of_mean(means).interval(0.95))))
+    assert pair.verdict == "more"
+    interval = level.figures[0].interval
+    rate = 1000 * 3 / 16
+    assert tuple(interval) == pytest.approx(
+        [rate * end for end in exponential(Shift.of_mean(means).interval())]
+    )
+
+
+def test_two_starts_are_too_few_however_many_blocks_they_have():
+    (level,) = levels(in_blocks("vllm", [1.5] * 16, 8), in_blocks("sglang", [1.0] * 16, 8))
+    (pair,) = level.pairs
+    assert (pair.verdict, pair.why) == ("undecided", "2 starts with both curves, 3 are needed")
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_blocks_of_one_start_count_for_as_many_as_are_independent(alike):
+    """Servers that were running have one start: the question is about it, and the unit is the block."""
+    turns = [0.01, -0.01, -0.01, 0.01, -0.01, 0.01] * 4
+    noise = [1.5 * (1 + part) for part in (sorted(turns) if alike else turns)]
+    running = {"launch": "attach", "blocks": len(noise)}
+    (level,) = levels(in_blocks("vllm", noise, **running), in_blocks("sglang", [1.0] * len(noise), **running))
+    (pair,) = level.pairs
+    if alike:
+        assert pair.ratio is None
+        worth = "24 blocks are worth 0.12 independent ones, 8 are needed"
+        assert (pair.verdict, pair.why) == ("undecided", worth)
+    else:
+        assert pair.verdict == "more"
+        wider = Shift.of_mean(np.log(noise)).of_fewer(independent_share(np.log(noise).tolist()))
+        assert tuple(pair.ratio) == pytest.approx(tuple(exponential(wider.interval(0.95))))
+
+
+@pytest.mark.parametrize(
+    ("code", "blocks", "kept"),
+    [
+        ("client-busy", (1, 2, 5, 9), True),
+        ("client-busy", (1, 2, 5, 6, 9), False),
+        ("failed-requests", (1,), False),
+    ],
+)
+def test_blocks_that_the_client_spoiled_are_gaps_up_to_a_third(code, blocks, kept):
+    spoiled = Validity.of([changed_reason(code)])
+    cells = [
+        replace(run, validity=spoiled) if run.load.value == 5 and run.repeat in blocks else run
+        for run in in_blocks("vllm", [1.0] * 12)
+    ]
+    (curve,) = curves(cells, "concurrency")
+    assert [load.value for load in curve.loads] == ([1, 3, 5] if kept else [1, 3])
+    assert all(not run.invalid for run in curve.cells)
 
 
 def test_gpus_share_the_tokens():
@@ -458,3 +530,48 @@ def test_a_look_decides_at_its_own_level():
     assert set(verdicts[1]) == {"undecided"}
     shown = replace(summary(*cells, verdict_rules={"confidence": 0.99}), per_user=speed_levels(cells, RULES))
     assert per_user_tables(shown)[0].title.endswith("95% intervals, those of ratios 99%")
+
+
+def with_levels(*sweeps):
+    cells = [run for mine in sweeps for run in mine]
+    return replace(summary(*cells), per_user=speed_levels(cells, RULES))
+
+
+def suspect(code, **more):
+    return Validity.of([changed(changed_reason(code), verdict="SUSPECT", **more)])
+
+
+def test_figures_in_doubt_are_named_with_the_rules_that_their_loads_broke():
+    """60 tokens/s per user are read between 16 and 64 in flight, 80 between 4 and 16."""
+
+    def at(load, validity):
+        return [
+            replace(run, validity=validity) if run.load.value == load and run.repeat == 1 else run
+            for run in sweep("vllm")
+        ]
+
+    busy, of_ttft = suspect("contended"), suspect("itl-merged", metrics=("ttft_ms",))
+    found = list(per_user_lines(with_levels(at(64, busy), sweep("sglang", 0.375))))
+    assert [line.partition("; in doubt: ")[2] for line in found] == ["vllm (contended)"] * 2 + [""]
+    both = with_levels(sweep("vllm", validity=busy), sweep("sglang", 0.375, validity=busy))
+    assert all(line.endswith("; in doubt: vllm and sglang (contended)") for line in per_user_lines(both))
+    assert not any("doubt" in line for line in per_user_lines(with_levels(at(64, of_ttft), sweep("sglang"))))
+    many = with_levels(*(sweep(f"e{n}", 0.25 + n / 100, validity=busy) for n in range(4)))
+    assert all(line.endswith("; in doubt: all 4 backends (contended)") for line in per_user_lines(many))
+
+
+def test_a_speed_that_was_asked_for_is_an_answer_and_says_what_each_carries():
+    limit = within(14)
+    asked = {"slo": limit, "validity": suspect("contended")}
+    shown = with_levels(
+        sweep("sglang", 0.375, **asked), sweep("vllm", **asked), sweep("tgi", 0.01, slo=limit)
+    )
+    (line,) = asked_speed_lines(shown)
+    start = (
+        "at 71.4 tokens/s per user: vllm 1141 and sglang 761 output tokens/s; tgi is faster at every load; "
+    )
+    assert line.startswith(start)
+    assert "vllm carries 1.5 times the output tokens/s of sglang (" in line
+    assert line.endswith("; in doubt: sglang and vllm (contended)")
+    one = with_levels(sweep("vllm", slo=limit))
+    assert list(asked_speed_lines(one)) == ["at 71.4 tokens/s per user: vllm 1141 output tokens/s"]
