@@ -7,10 +7,11 @@ from itertools import islice
 from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
+from harness.report.blocks.run import verdict as verdict_of
 from harness.report.findings.against import place_words
 from harness.report.findings.series_words import TWO_LEVELS, conclusion, since_lines, too_few_runs
 from harness.report.text import trends
-from harness.report.text.first_lines import markdown_lines
+from harness.report.text.markdown_text import markdown
 from harness.report.wording import markdown_escaped, markdown_row, plain
 from harness.verdicts.history import Series
 
@@ -147,9 +148,9 @@ def _conclusion(step: Step) -> Iterator[str]:
     """What the run of this night shows, as its own page says it."""
     if step.folder is None:
         return
-    if lines := list(markdown_lines(step.folder.read_summary())):
+    if text := markdown(verdict_of(step.folder.read_summary())):
         subject = markdown_escaped(plain(step.entry.scenario or step.entry.runs_of))
-        yield from ("", f"{subject}:", "", *lines)
+        yield from ("", f"{subject}:", "", text)
 
 
 def _trends(night: Night) -> Iterator[str]:

@@ -20,12 +20,16 @@ class Table:
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    figures: bool = True  # in all columns but the first; else the last has words
 
     def lines(self, columns: int) -> Iterator[str]:
         """Lines for a terminal: names to the left, figures to the right. Names are cut where the table
         then fits and they still differ."""
         yield ""
         yield from wrap(self.title, columns)
+        if not self.figures:
+            yield from aligned([self.head, *self.rows], columns, figures=False)
+            return
         rows = [*self._head_lines(columns), *self.rows]
         _, *figures = zip(*rows, strict=True)
         room = columns - sum(len(_BETWEEN) + max(map(len, column)) for column in figures)

@@ -72,8 +72,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _several(arguments: argparse.Namespace) -> int:
     """One page. The folders of the runs stay as they are; the first run is the baseline."""
-    from harness.report.findings.against import answers
-    from harness.report.text.baseline import run_words
+    from harness.report.findings.against import answers, run_words
     from harness.verdicts.baseline import compare_runs
 
     runs_page.check_several(arguments.runs)

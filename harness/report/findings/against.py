@@ -94,6 +94,13 @@ def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
     return order_of(figure.load, figure.metric, places, found)
 
 
+def run_words(run: ComparedRun) -> str:
+    made_up = "SIMULATED" if run.simulated else None
+    scenario = None if run.imported else run.scenario  # which says that it was imported as well
+    parts = (run.name, scenario, run.created_utc, run.hostname, run.state, made_up, *run.imported)
+    return plain("  ".join(str(part) for part in parts if part))
+
+
 def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:
     """The day of each run; with its time if runs share the day. Runs of one minute have the ends of their
     names too, or the whole names where those end alike."""

@@ -16,7 +16,8 @@ def change_table(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> Table
     """`figures`: those of one load."""
     interval = f"{100 * pair.verdict_rules.confidence:.4g}% interval"
     head = ("metric", "baseline", "new", "change", interval, "verdict")
-    return Table(f"{pair_words(pair)}, {figures[0].load.label}", head, [*map(finding_row, figures)])
+    title = f"{pair_words(pair)}, {figures[0].load.label}"
+    return Table(title, head, [*map(finding_row, figures)], figures=False)
 
 
 def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:

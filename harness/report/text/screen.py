@@ -2,21 +2,22 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from harness.model import Summary
-from harness.model.lines import NO_BREAK, wrap
+from harness.model.lines import NO_BREAK
 from harness.model.numbers import counted
+from harness.report.blocks.block import Block, Figures, Gap, Line, Title, Verbatim
+from harness.report.blocks.run import verdict
 from harness.report.findings.backend_words import marked_names
 from harness.report.findings.conclude import WARNINGS, conclude
-from harness.report.findings.grid import Column, fitting, width
+from harness.report.findings.grid import GAP, Column, fitting
 from harness.report.findings.notes import banner, odd_tracks, prices
 from harness.report.findings.sentences import load_words
 from harness.report.tables.sessions import session_tables
 from harness.report.tables.subject import subject_tables
-from harness.report.text.figure_rows import figure_rows
-from harness.report.text.first_lines import first_lines
-from harness.report.text.terminal_text import BOLD, DIM, LOUD, YELLOW, Paint, hanging
-from harness.report.view import Group, Row, asked_words, first_cells, groups, labels, repeats_words
+from harness.report.text.terminal_text import hanging, terminal
+from harness.report.view import asked_words, first_cells, groups, labels, repeats_words
 from harness.report.wording import listing, plain
 
 NAMED = 3  # backends that the headline names
@@ -26,16 +27,13 @@ Sketch = Callable[[Summary, int], str]  # of a width: pictures between the table
 
 def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = None) -> str:
     """Fits `columns` from 60 on. With `sketch`: the table first, then it, then the conclusion."""
-    paint = Paint(color)
-    table, conclusion = list(_table(summary, columns, paint)), list(first_lines(summary, columns, paint))
-    if sketch is None:
-        middle = [*conclusion, "", *table]
-    else:
+    table, conclusion = list(_table(summary, columns)), list(verdict(summary))
+    middle: list[Block] = [*conclusion, Gap(), *table]
+    if sketch is not None:
         drawn = sketch(summary, columns)
-        middle = [*table, "", *([drawn, ""] if drawn else []), *conclusion]
-    loud = [paint(line, LOUD) for line in wrap(banner(summary), columns)]
-    head = [paint(line, BOLD) for line in wrap(headline(summary), columns)]
-    return "\n".join([*loud, *head, "", *middle, *_warnings(summary, columns, paint)]).rstrip() + "\n"
+        middle = [*table, Gap(), *((Verbatim(drawn), Gap()) if drawn else ()), *conclusion]
+    head = Title(headline(summary), banner(summary))
+    return terminal([head, *middle, *_warnings(summary)], columns, color).rstrip() + "\n"
 
 
 def headline(summary: Summary) -> str:
@@ -49,50 +47,38 @@ def headline(summary: Summary) -> str:
     return plain(f"{summary.scenario}{model}: {what}{f'; {asked}' if asked else ''}")
 
 
-def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
-    """A row per load and backend."""
+def _table(summary: Summary, columns: int) -> Iterator[Block]:
+    """A row per load and backend, in the columns that fit."""
     by_load = groups(summary)
     if not by_load:
         return
-    names, rows = _names(summary, by_load, columns)
-    firsts = [max(map(len, column)) for column in zip(*names, strict=True)]
-    used = sum(firsts) + 2 * (len(firsts) - 1)
-    kept, left_out = fitting(rows, columns - used, summary.verdict_rules.metrics)
-    columns_kept = [(column, [*map(column.entry, rows)], width(column, rows)) for column in kept]
-    lefts = ["  ".join(text.ljust(size) for text, size in zip(name, firsts, strict=True)) for name in names]
-    yield from figure_rows(lefts, columns_kept, paint)
-    for line in _below_table(summary, left_out, columns):
-        yield paint(line, DIM)
-    for table in (*subject_tables(summary), *session_tables(summary)):
-        yield from table.lines(columns)
-
-
-def _names(
-    summary: Summary, by_load: Sequence[Group], columns: int
-) -> tuple[list[tuple[str, ...]], list[Row]]:
-    """Heads and names left of the figures, and the rows they belong to."""
     marked = marked_names(summary, min(LABEL, columns // 3))
-    several = len(marked) > 1
-    names: list[tuple[str, ...]] = [("load", "backend") if several else ("load",)]
+    names: list[tuple[str, ...]] = [("load", "backend")]
     rows = []
     for group in by_load:
         for index, row in enumerate(group.rows):
-            load = "" if index else load_words(group.point)
-            names.append((load, marked[row.label]) if several else (load,))
+            names.append(("" if index else load_words(group.point), marked[row.label]))
             rows.append(row)
-    return names, rows
+    if len(marked) == 1:
+        names = [name[:1] for name in names]
+    used = sum(GAP + max(map(len, column)) for column in zip(*names, strict=True)) - GAP
+    kept, left_out = fitting(rows, columns - used, summary.verdict_rules.metrics)
+    yield Figures(
+        "", names, [(column, [replace(column.entry(row), spread="") for row in rows]) for column in kept]
+    )
+    yield from (Line(line, "muted") for line in _below_table(summary, left_out))
+    yield from (*subject_tables(summary), *session_tables(summary))
 
 
-def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> Iterator[str]:
-    yield from wrap(_weights(summary), columns, subsequent_indent="  ")
+def _below_table(summary: Summary, left_out: Sequence[Column]) -> Iterator[str]:
+    yield _weights(summary)
     names = [column.title for column in left_out if column.title != "errors"]
     clean = "No request failed. " if len(names) < len(left_out) else ""
     others = f"Not shown: {', '.join(names)} (-v, or a wider terminal)." if names else ""
-    yield from wrap(f"{clean}{others}", columns, subsequent_indent="  ")
-    for line in prices(summary):
-        yield from wrap(line, columns, subsequent_indent="  ")
+    yield f"{clean}{others}"
+    yield from prices(summary)
     if summary.agreement and summary.agreement.values:
-        yield from wrap(summary.agreement.values.words, columns, subsequent_indent="  ")
+        yield summary.agreement.values.words
 
 
 def _weights(summary: Summary) -> str:
@@ -107,18 +93,13 @@ def _weights(summary: Summary) -> str:
     return plain(f"* weights {starred}, the others {others}: a difference may be theirs")
 
 
-def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
+def _warnings(summary: Summary) -> Iterator[Block]:
     found = conclude(summary).warnings
-    if not found:
-        return
-    yield ""
+    yield Gap()
     for warned in found[:WARNINGS]:
-        first, *rest = wrap(f"warning: {warned.text}", columns, subsequent_indent="  ")
-        yield from (paint(first, YELLOW), *rest)
-        if warned.hint:
-            yield from hanging("  hint: ", warned.hint, columns)
+        yield Line(warned.text, "warning", "warning", warned.hint)
     if len(found) > WARNINGS:
-        yield f"{counted(len(found) - WARNINGS, 'more warning')}: -v, or the report"
+        yield Line(f"{counted(len(found) - WARNINGS, 'more warning')}: -v, or the report")
 
 
 def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterator[str]:

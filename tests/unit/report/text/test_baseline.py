@@ -1,7 +1,8 @@
 """The lines of `bench compare` that name what is compared."""
 
 from harness.model.baseline import ComparedRun
-from harness.report.text.baseline import markdown, run_words, terminal
+from harness.report.findings.against import run_words
+from harness.report.text.baseline import markdown, terminal
 from harness.verdicts.baseline import compare_runs
 from tests.unit.verdicts.test_baseline import BASE, run
 from tests.unit.verdicts.test_pairs import cells
@@ -39,3 +40,17 @@ def test_how_to_read_the_tables_stands_below_the_last_of_them():
     for text in (terminal(document, 110, False), markdown(document)):
         assert text.count("marks the primary metric") == 1
         assert text.rindex("E2E p50") < text.index("marks the primary metric")
+
+
+def test_markdown_says_what_the_terminal_says():
+    """It had no reason why nothing was decided, nor that --force compares, nor that no load is shared."""
+    refused = compare_runs([BASE, run("new", cells("vllm", 100), host__gpus=["A100"])])
+    few = compare_runs([BASE, run("new", cells("vllm", 100)[:1])])
+    apart = compare_runs([BASE, run("new", cells("vllm", 100, load={"kind": "concurrency", "value": 64}))])
+    for document, words in (
+        (refused, "--force compares all the same"),
+        (few, "all: 1 and 1 runs, 3 are needed"),
+        (apart, "no load point in common"),
+    ):
+        assert words in terminal(document, 200, False)
+        assert words in markdown(document)
