@@ -12,6 +12,7 @@ from harness.report.findings.capacity_words import capacity_lines
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.grid import shown
 from harness.report.findings.notes import banner, no_verdict, notes
+from harness.report.findings.per_user_words import asked_speed_lines
 from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.findings.stopping import pairing_lines
 from harness.report.tables.agreement_tables import agreement_tables
@@ -70,8 +71,9 @@ def verdict(summary: Summary, below: Sequence[str] = ()) -> Iterator[Block]:
 
 
 def whole_run(summary: Summary) -> Iterator[str]:
-    """What is not of one load: the capacity, one server under load, why there is no verdict."""
+    """What is not of one load: capacity, chosen speeds, one server under load, why there is no verdict."""
     yield from capacity_lines(summary)
+    yield from asked_speed_lines(summary)
     yield from verdict_words.knee_lines(summary)
     if len(labels(summary)) == 1:
         yield from under_load(summary)

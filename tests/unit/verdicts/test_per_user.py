@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from harness.model import Validity
 from harness.report.findings.per_user_words import asked_speed_lines, no_shared_speed, per_user_lines
 from harness.report.tables.per_user import per_user_tables
+from harness.report.text.screen import screen
+from harness.report.text.table import markdown
 from harness.stats.runs import Shift, exponential
 from harness.stats.serial import independent_share
 from harness.verdicts import Rules
@@ -142,6 +144,8 @@ def test_a_limit_of_the_median_tpot_is_the_speed_and_who_never_reaches_it_has_no
     assert list(asked_speed_lines(shown)) == [
         "at 80 tokens/s per user: vllm 799 output tokens/s; sglang never reaches it"
     ]
+    for text in (screen(shown, 100, False), markdown(shown)):
+        assert "at 80 tokens/s per user: vllm 799 output tokens/s; sglang never reaches it" in text
     (table,) = per_user_tables(shown)
     assert table.rows[1] == ["sglang", "never"]
 
