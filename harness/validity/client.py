@@ -172,6 +172,17 @@ def merged_events(cell: Evidence) -> Iterator[Violation]:
         )
 
 
+def rarely_late(cell: Evidence) -> tuple[float, float] | None:
+    """The latest look in ms where it was later than half a usual gap, and the most time that such looks
+    took, as a share: `merged_events` does not see them where they are fewer than its percentile shows.
+    """
+    lag_ms, wall_s, gaps_ms = cell.client.loop_lag_ms, cell.client.wall_s, _gaps_ms(cell)
+    if not wall_s or not len(gaps_ms) or lag_ms.max is None or lag_ms.max <= np.median(gaps_ms) / 2:
+        return None
+    looks = lag_ms.samples * (1 - highest_percentile(lag_ms.samples) / 100)
+    return lag_ms.max, looks * lag_ms.max / (1e3 * wall_s)
+
+
 def _gaps_ms(cell: Evidence) -> Floats:
     """The mean gap between text events of each answer that has any, which merged events leave as it is."""
     rows = cell.view.answers

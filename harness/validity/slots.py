@@ -12,6 +12,8 @@ from harness.model.numbers import apart, digits_apart, percent_apart, short
 from harness.validity.rule import Evidence, Rule, Violation
 
 IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
+# Of the file of another tool, which has no scenario to change.
+_SPREAD = "slots start spread, and output lengths that differ keep them so ([prompts] output_spread)"
 
 
 @partial(
@@ -54,7 +56,8 @@ def _lockstep(cell: Evidence) -> Iterator[Violation]:
     result, _ = synchrony(cell.view, cell.load)
     if result is not None and result.in_bursts and cell.load.start_declared != "together":
         index, limit = apart(result.index, result.limit, 2)
-        yield Violation(f"synchrony {index}: sends come in bursts of about {result.burst:g}", limit)
+        sends = f"synchrony {index}: sends come in bursts of about {result.burst:g}"
+        yield Violation(sends, limit, hint=None if cell.facts.imported is None else _SPREAD)
 
 
 @partial(

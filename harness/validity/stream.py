@@ -10,7 +10,7 @@ from harness.metrics.latency import at_once, unseen_tokens, with_silent_tokens
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.model.numbers import apart, percent_apart
 from harness.records.layout import UNKNOWN
-from harness.validity.client import merged_events
+from harness.validity.client import merged_events, rarely_late
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.usage import implausible
 
@@ -49,9 +49,13 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     share, each = merged_gaps(cell.view)
     if share > MERGED_GAPS and each is not None:
         without = f"; {whole} of {len(rows)} answers came at once, without a TPOT" if whole else ""
-        merged = percent_apart(share, MERGED_GAPS)
+        merged, late = percent_apart(share, MERGED_GAPS), rarely_late(cell)
         yield Violation(
             f"{merged}% of the gaps are within one arrival, {each:.2f} events per arrival{without}",
+            hint="the server sends several events at once, or the load generator, which once looked "
+            f"{late[0]:.0f} ms late, read them so: ITL is between arrivals; compare TPOT"
+            if late and late[1] > MERGED_GAPS
+            else None,
             metrics=("itl_ms", "tpot_ms") if whole else None,
         )
 

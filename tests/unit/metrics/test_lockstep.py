@@ -4,10 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from harness.metrics.lockstep import synchrony
 from harness.metrics.view import RequestView
-from harness.model import Summary
+from harness.model import Imported, Summary
 from harness.records.layout import Outcome, empty_requests
 from harness.report.findings.notes import notes
 from harness.validity import Evidence, judge
@@ -131,3 +132,12 @@ def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
     assert summary.synchrony.burst == 8
     said = [note.text for note in notes(documents.made(Summary, state="complete", cells=[summary]))]
     assert 'bursts of 8, as declared (start = "together"): x c8 r0' in said
+
+
+def test_bursts_in_the_file_of_another_tool_are_no_reason_to_change_a_scenario():
+    made, about = batches("spread")
+    file = documents.made(Imported, tool="x", level="records", facts=["times", "load"])
+    reasons = judge(Evidence(RequestView(made), replace(about, imported=file))).reasons
+    (hint,) = (reason.hint for reason in reasons if reason.code == "lockstep")
+    spread = "slots start spread, and output lengths that differ keep them so ([prompts] output_spread)"
+    assert hint == f"with `bench run`: {spread}"

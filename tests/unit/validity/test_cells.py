@@ -113,6 +113,26 @@ def test_gaps_that_a_late_reader_lost(share, late_ms, tick_ms, expected):
     assert codes(client__merged_share=share, **client) == expected
 
 
+@pytest.mark.parametrize(
+    ("latest_ms", "wall_s", "doubted"),
+    [
+        (76.0, 20.0, True),  # ten such looks of a thousand may have merged 3.8% of the time
+        (76.0, 200.0, False),
+        (4.0, 0.2, False),  # below half a gap it merges nothing
+    ],
+)
+def test_a_server_is_not_blamed_alone_where_few_late_looks_may_have_merged_as_much(
+    latest_ms, wall_s, doubted
+):
+    """Tokens come every 10 ms, two of them at once."""
+    at = [60, 70, 80, 80, 100]
+    made = records(*({"intended": 500 * n, "texts": [500 * n + ms for ms in at]} for n in range(40)))
+    client = {"client__loop_lag_ms": {**lag(1.0), "max": latest_ms}, "client__wall_s": wall_s}
+    verdict = judge(Evidence(RequestView(made), facts(**client)))
+    (reason,) = (found for found in verdict.reasons if found.code == "itl-merged")
+    assert ("the load generator, which once looked 76 ms late" in reason.hint) == doubted
+
+
 def test_failed_requests_widen_no_gap_that_a_late_reader_lost():
     made = records(*GOOD, *[{"outcome": Outcome.RESET}] * 11)
     client = {"client__loop_lag_ms": lag(0.7), "client__merged_share": 0.05}
