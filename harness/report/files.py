@@ -27,14 +27,14 @@ MISSING_SHOWN = 5  # cells by name in one warning
 def build_all(folder: RunFolder) -> list[Path]:
     summary = folder.read_summary()
     manifest, problems = _manifest(folder)
-    samples, views, unread = _samples(folder, manifest)
+    samples, views, unread, last = _samples(folder, manifest)
     summary = replace(summary, warnings=(*summary.warnings, *problems, *unread))
     written = [
         _write(folder, "table.txt", table.terminal(summary, TABLE_WIDTH, color=False)),
         _write(folder, "table.md", table.markdown(summary)),
     ]
     drawn = list(charts(summary, samples))
-    pictures, files = _pictures(folder, summary, manifest, samples, drawn)
+    pictures, files = _pictures(folder, summary, manifest, samples, drawn, last)
     written += files
     source = Source(summary, manifest, samples, drawn, pictures, views, _probes(folder), _raw_files(folder))
     return [*written, _write(folder, "report.html", page(source))]
@@ -46,8 +46,10 @@ def _pictures(
     manifest: Manifest | None,
     samples: Mapping[str, Samples],
     drawn: Sequence[Chart],
+    last: Mapping[str, Records],
 ) -> tuple[list[tuple[plots.Picture, str]], list[Path]]:
-    """The pictures that the page shows, with their SVG, and all files.
+    """The pictures that the page shows, with their SVG, and all files. `last`: a cell that need not be read
+    again.
 
     Removes files of an earlier report, of cells measured again since.
     """
@@ -58,7 +60,7 @@ def _pictures(
     files.make_folder("plots")
 
     def recorded(cell: str) -> tuple[Records, Telemetry]:
-        return folder.read_cell(cell)[0], folder.read_telemetry(cell)
+        return last.get(cell) or folder.read_cell(cell)[0], folder.read_telemetry(cell)
 
     for drawing in plots.draw(summary, drawn, samples, recorded, caption):
         picture = drawing.picture
@@ -109,30 +111,35 @@ def _manifest(folder: RunFolder) -> tuple[Manifest | None, list[RunWarning]]:
 
 def _samples(
     folder: RunFolder, manifest: Manifest | None
-) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[RunWarning]]:
-    """Samples of every cell that can be read, the same under other tools' definitions, and warnings about the
-    rest."""
+) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[RunWarning], dict[str, Records]]:
+    """Samples of every cell that can be read, the same under other tools' definitions, warnings about the
+    rest, and the records of the last cell: an import has no other, and a million requests take seconds to
+    read.
+    """
     samples: dict[str, Samples] = {}
+    last: dict[str, Records] = {}
     views: dict[str, dict[str, View]] = {name: {} for name in TOOLS}
     warnings = []
     complete = folder.cells()
     for cell in complete:
+        last = {}  # freed before the next is read
         try:
             records, facts = folder.read_cell(cell)
         except SpecError as error:
             notice = notices.of_cell(error)
             warnings.append(notice.warning(str(error), "it is missing from the pictures"))
         else:
-            samples[cell] = take(records)
+            samples[cell], last = take(records), {cell: records}
             for name, view in recompute(TOOLS.values(), records, facts).items():
                 views[name][cell] = view
+            del records
     if manifest and (missing := [cell for cell in _due(manifest) if cell not in complete]):
         shown = missing[:MISSING_SHOWN]
         if more := len(missing) - len(shown):
             shown.append(f"{more} more")
         text = f"{listing(shown)} {were(len(missing))} planned and never finished"
         warnings.append(notices.CELL_MISSING.warning(text))
-    return samples, views, warnings
+    return samples, views, warnings, last
 
 
 def _due(manifest: Manifest) -> Iterator[str]:

@@ -216,6 +216,7 @@ def summarise_folder(
             cell = view_of(records, facts, requested, telemetry)
             cells.append(summarise_view(cell))
             pooled.keep(name, samples(cell))
+            del records, requested, telemetry, cell  # freed before the next is read
         except SpecError as error:
             unreadable.append(notices.of_cell(error).warning(str(error)))
     manifest = folder.read_manifest()
