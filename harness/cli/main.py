@@ -144,7 +144,8 @@ def _unrecognized(
     name = flag.partition("=")[0]
     of_run = command_parser("run")._option_string_actions.get(name)
     if asked.prog.endswith(ADDRESSED) and of_run and of_run.help != argparse.SUPPRESS:
-        hint = f"`bench run` has it: bench run --scenario first-look --backends openai=URL {name} …"
+        scenario = "" if name == "--trace" else "--scenario first-look "  # a trace has one of its own
+        hint = f"`bench run` has it: bench run {scenario}--backends openai=URL {name} …"
         return SpecError(f"unknown option '{name}'", hint=hint)
     program, flags = f"{asked.prog} {action}" if action else asked.prog, list(_flags(asked, action))
     # `bench -v list`: the command is the first that takes it.

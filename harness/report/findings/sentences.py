@@ -18,13 +18,14 @@ NAMED = 2  # backends that a short claim names; of more it says how many
 MANY = 5  # backends: the table beneath is read with the claim, which only counts
 STEADY = 1.1  # a first token that varies by less between loads stays where it is, as throughput does
 IN_DOUBT = "in doubt"
+PARTS = "mean first token"
 OVERLOAD = "overload"
 GOODPUT = "goodput"
 HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
 CONSTRAINT = "constraint"
-BEYOND = (OVERLOAD, GOODPUT, HITS, ADAPTERS, IMAGES, CONSTRAINT)  # claims that no verdict is about
+BEYOND = (PARTS, OVERLOAD, GOODPUT, HITS, ADAPTERS, IMAGES, CONSTRAINT)  # claims that no verdict is about
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -59,6 +60,8 @@ def load_words(point: LoadPoint) -> str:
 def claims(summary: Summary, group: Group) -> list[Claim]:
     """Everything that was found at this load, most important first, doubts last."""
     found = list(_findings(summary, group))
+    if len(group.rows) == 1 and (text := _parts(group.rows[0])):  # of several backends the table has them
+        found.append((PARTS, text))
     if texts := [text for row in group.rows if (text := _overload(row))]:
         found.append((OVERLOAD, plain(f"{'; '.join(texts)}: latencies depend on how long was sent", 600)))
     if text := goodput_words(group):
@@ -300,6 +303,18 @@ def _cut_short(summary: Summary, course: UnderLoad) -> Iterator[str]:
 
 def _users(count: float) -> str:
     return counted(int(count), "user")
+
+
+def _parts(row: Row) -> str:
+    """`446 ms: 221 in the engine's queue, 123 in the engine, 102 outside of it`; "" if not known."""
+    mean, queue, engine, rest = (
+        row.median(f"ttft_parts.{name}") for name in ("client_ms", "queue_ms", "engine_ms", "rest_ms")
+    )
+    if mean is None or engine is None or rest is None:
+        return ""
+    waited_ms = "" if queue is None else f"{number(queue)} in the engine's queue, "
+    outside = f"{number(rest)} outside of it (HTTP, chat template, network, client)"
+    return plain(f"{number(mean)} ms: {waited_ms}{number(engine)} in the engine, {outside}")
 
 
 def _overload(row: Row) -> str:

@@ -26,6 +26,11 @@ from harness.errors import ExitCode
         (["run", "--slo", "x"], "unknown option '--slo'", "`bench run --help` lists them"),
         (["http://h:1", "--slo", "x"], "unknown option '--slo'", "`bench URL --help` lists them"),
         (["http://h:1", "--concurrency", "50"], "unknown option '--concurrency'", "`bench run` has it: "),
+        (
+            ["http://h:1", "--trace", "x"],
+            "unknown option '--trace'",
+            "bench run --backends openai=URL --trace",
+        ),
         (["http://h:1", "--users", "50"], "unknown option '--users'", "`bench URL --help` lists them"),
         (["report", "--out-dir", "x"], "unknown option '--out-dir'", "did you mean '--out'?"),
         (["engines", "install", "vllm", "--device", "gpu"], "'gpu' is not", "hint: known: auto, cpu, cuda"),

@@ -220,6 +220,20 @@ def test_goodput_is_as_doubtful_as_what_it_limits(limited, doubted):
         assert bool(doubt(row, "goodput_requests_per_s")) == doubted
 
 
+@pytest.mark.parametrize(
+    ("queue_ms", "parts"),
+    [(221.0, "221 in the engine's queue, 123 in the engine"), (None, "123 in the engine")],
+)
+def test_of_one_backend_the_first_token_is_said_in_parts(queue_ms, parts):
+    known = {"client_ms": 446.0, "queue_ms": queue_ms, "engine_ms": 123.0, "rest_ms": 102.0}
+    made = summary(cell("a", ttft_parts=known))
+    assert dict(claims(made, groups(made)[0]))["mean first token"] == (
+        f"446 ms: {parts}, 102 outside of it (HTTP, chat template, network, client)"
+    )
+    for others in (summary(cell("a")), summary(cell("a", ttft_parts=known), cell("b", ttft_parts=known))):
+        assert "mean first token" not in dict(claims(others, groups(others)[0]))
+
+
 def test_less_than_all_requests_is_never_a_hundred_per_cent():
     limit = {"metric": "ttft_ms", "share": "max", "limit_ms": 200.0, "within": 0.99964, "met": False}
     slo = {"limits": [limit], "attainment": 0.99964}
