@@ -51,6 +51,8 @@ class Ratio:
         the new one and 4 of the baseline`.
         """
         (first, second), (unit, other) = self.runs, self.units
+        if unit == other and first == second == 1:
+            return f"1 {unit.removesuffix('s')} each"
         if unit == other and (sides is None or first == second):
             return f"{first} and {second} {unit}"
         words = counted(first, unit.removesuffix("s")), counted(second, other.removesuffix("s"))

@@ -147,5 +147,5 @@ def test_a_duet_loads_both_at_the_same_moments(here):
     assert all("partner.cpu_s" in series for series in sampled), "the other engine is no other work"
     assert "loaded at the same moments" in done.stdout
     (verdict,) = [one for one in result["comparison"] if one["primary"]]
-    assert verdict["why"] == "1 and 1 starts, 3 are needed"
+    assert verdict["why"] == "1 start each, 3 are needed"
     bench_here("verify", str(run_folder()))

@@ -63,7 +63,7 @@ def test_one_file_each_has_no_verdict(tmp_path, capsys):
     two = foreign.write(tmp_path / "two.json", foreign.vllm(2, slower=2))
     _, printed = bench(capsys, "compare", one, two)
     assert "Undecided whether server is slower" in printed.out
-    assert "1 and 1 runs, 3 are needed" in printed.out
+    assert "1 run each, 3 are needed" in printed.out
 
 
 def test_tools_are_compared_where_their_records_allow_one_definition(tmp_path, capsys):

@@ -66,7 +66,7 @@ def test_starts_alike_decide():
 def test_one_start_is_no_verdict_of_engines_that_bench_starts():
     one = judged(cells("a", 120, seed=1, starts=1), cells("b", 100, seed=2, starts=1))
     assert one.verdict == "not enough runs"
-    assert one.why == "1 and 1 starts, 3 are needed"
+    assert one.why == "1 start each, 3 are needed"
 
 
 def test_blocks_of_running_servers_are_about_this_start():

@@ -357,7 +357,7 @@ def test_a_search_says_how_fast_the_load_is_that_it_found_and_asks_for_no_repeat
     loads = [{"kind": "concurrency", "value": users} for users in (1, 2, 4, 8)]
     cells = [cell(label, load) for label in ("vllm", "llamacpp") for load in loads]
     compared = {"a": "vllm", "b": "llamacpp", "metric": "ttft_ms.p50", "better": "lower", "primary": True}
-    few = {"runs": [1, 1], "verdict": "not enough runs", "why": "1 and 1 runs, 3 are needed"}
+    few = {"runs": [1, 1], "verdict": "not enough runs", "why": "1 run each, 3 are needed"}
     pairs = [{**compared, **few, "load": load} for load in loads]
     capacities = [
         {"label": label, "kind": "concurrency", "value": value, "kept_by_search": [], "tested": []}
