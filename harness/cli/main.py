@@ -106,7 +106,12 @@ def _run_command(given: list[str]) -> int:
         return ExitCode.USAGE
     if parsed.command != "list":  # it loads neither, for most of what it lists
         _check_memory()
-    return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
+    from harness.cli.display.result import Result, put
+
+    called = import_module(COMMANDS[parsed.command][0])
+    result: Result = called.main(called.Options.from_parsed(parsed))
+    put(result, as_json=getattr(parsed, "json", False))
+    return int(result.code)
 
 
 def _check_memory() -> None:

@@ -148,29 +148,29 @@ def _habit(group: Group, flag: str, words: str) -> None:
     _switch(group, flag, words, None)
 
 
-def main(args: argparse.Namespace) -> int:
+def serve(options: Options) -> ExitCode:
     """Prints the URL once it is bound; serves until SIGINT or SIGTERM, or a `die` fault (exit code 1)."""
     from harness.mockserver.connection import DiedError
     from harness.mockserver.server import Server  # numpy, sockets: not for `bench --help`
 
-    if args.wrong and not args.answers:
-        raise SpecError("needs --answers", where="--wrong", hint="other answers are neither right nor wrong")
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        server = Server(_options(args))
+        server = Server(options)
         with server.loop.ended_by_signals():
             print(server.url, flush=True)
             server.run()
     except KeyboardInterrupt:
         return ExitCode.OK
     except DiedError:
-        print(DIALECTS[args.dialect].out_of_memory, "(simulated: a `die` fault struck)", file=sys.stderr)
+        print(options.dialect.out_of_memory, "(simulated: a `die` fault struck)", file=sys.stderr)
         return ExitCode.LIMIT_FAILED
     return ExitCode.OK
 
 
-def _options(args: argparse.Namespace) -> Options:
-    """A flag that was not given leaves the default to the dialect or the dataclass."""
+def options_of(args: argparse.Namespace) -> Options:
+    """A flag that was not given leaves the default to the dialect or the dataclass. Raises SpecError."""
+    if args.wrong and not args.answers:
+        raise SpecError("needs --answers", where="--wrong", hint="other answers are neither right nor wrong")
     given = {name: value for name, value in vars(args).items() if value is not None}
     given["faults"] = tuple(given.get("faults", ()))
     dialect = given["dialect"] = declared_dialect(args.dialect)

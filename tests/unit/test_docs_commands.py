@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.commands.run import options_of
+from harness.cli.commands.run import Options
 from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
 from harness.errors import BenchError
 from harness.run.setup.prepare import prepare
@@ -129,6 +129,6 @@ def test_a_run_of_the_docs_is_one_that_can_be_planned(line, folder, monkeypatch)
     for name in ("MY_KEY", "KEY_A", "KEY_B"):
         monkeypatch.setenv(name, "secret")
     try:
-        prepare(options_of(parser_of("run").parse_args(shlex.split(line)[2:]), ("bench",)))
+        prepare(Options.from_parsed(parser_of("run").parse_args(shlex.split(line)[2:]), ("bench",)).run)
     except BenchError as error:
         pytest.fail(f"{error}; {error.hint}")

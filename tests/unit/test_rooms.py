@@ -138,6 +138,7 @@ ALLOWED = {
         "kit",
         "load",
         "metrics",
+        "mockserver",
         "model",
         "nightly",
         "plan",

@@ -1,1 +1,1 @@
-"""Commands of bench, one module each: `add_arguments(parser)`, `main(arguments)` -> exit code, and EPILOG."""
+"""Commands of bench, one module each: `Options`, `add_arguments(parser)`, `main(given)` -> Result, EPILOG."""

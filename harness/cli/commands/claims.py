@@ -2,19 +2,27 @@
 
 import argparse
 import dataclasses
-import json
-import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.display.output import page_width
+from harness.cli.display.result import Result
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError
+from harness.cli.typed import Flags
+from harness.errors import SpecError
 from harness.model import as_json
 from harness.model.lines import wrap
 from harness.model.numbers import counted
 
 if TYPE_CHECKING:
     from harness.claims import Catalog, Claim
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Flags):
+    run: str | None
+    system: str | None
+    out: Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,64 +32,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.claims import load_catalog
 
-    width = page_width()
     catalog = load_catalog()
     known = {name.partition("@")[0] for claim in catalog.claims for name in claim.systems}
-    if arguments.system and arguments.system not in known:
-        raise SpecError(f"no claim is about '{arguments.system}'", hint=f"known: {', '.join(sorted(known))}")
-    chosen = [claim for claim in catalog.claims if _is_about(claim, arguments.system)]
-    if arguments.run is None:
-        _list(catalog, chosen, width, as_json=arguments.json)
-    else:
-        _held_against(arguments, {claim.id for claim in chosen}, width)
-    return ExitCode.OK
+    if given.system and given.system not in known:
+        raise SpecError(f"no claim is about '{given.system}'", hint=f"known: {', '.join(sorted(known))}")
+    chosen = [claim for claim in catalog.claims if _is_about(claim, given.system)]
+    if given.run is not None:
+        return _held_against(given.run, given.out, {claim.id for claim in chosen})
+    return Result(
+        lambda screen: _listed(catalog, chosen, screen.width), lambda: [_plain(claim) for claim in chosen]
+    )
 
 
 def _is_about(claim: "Claim", system: str | None) -> bool:
     return system is None or any(name.partition("@")[0] == system for name in claim.systems)
 
 
-def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -> None:
+def _held_against(run: str, out: Path, wanted: set[str]) -> Result:
     from harness.report.text.claims import terminal
     from harness.store import open_run
     from harness.summary import summarise_folder
     from harness.validity.notices import left_out
 
-    summary = summarise_folder(open_run(arguments.run, arguments.out))
-    for warning in left_out(summary.warnings):
-        print(f"warning: {warning.text}", file=sys.stderr)
+    summary = summarise_folder(open_run(run, out))
     entries = [entry for entry in summary.claims if entry.id in wanted]
-    print(json.dumps(as_json(entries), indent=1) if arguments.json else terminal(entries, width), end="")
+    return Result(
+        lambda screen: terminal(entries, screen.width),
+        lambda: as_json(entries),
+        notes=[f"warning: {warning.text}" for warning in left_out(summary.warnings)],
+    )
 
 
-def _list(catalog: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
+def _listed(catalog: "Catalog", chosen: "list[Claim]", width: int) -> Iterator[str]:
     from harness.report.text.claims import by_version
 
-    if as_json:
-        print(json.dumps([_plain(claim) for claim in chosen], indent=1))
-        return
     for key, source in catalog.sources.items():
         mine = [claim for claim in chosen if claim.source == key]
         if not mine:
             continue
-        print(f"{key}  {source.title}\n    {source.url}")
+        yield f"{key}  {source.title}\n    {source.url}"
         for claim in mine:
             decides = f" (needs {claim.needs})" if claim.needs else ""
-            for line in wrap(f"{claim.id:<7} {claim.says}{decides}", width, subsequent_indent=" " * 8):
-                print(line)
-        print()
+            yield from wrap(f"{claim.id:<7} {claim.says}{decides}", width, subsequent_indent=" " * 8)
+        yield ""
     # One statement about several pairs has an entry for each: `A0-003`, `A0-003b`.
     statements = {claim.id.rstrip("bcd") for claim in chosen}
     decidable = {claim.id.rstrip("bcd") for claim in chosen if claim.needs is None}
     ids = {claim.id for claim in chosen}
     conflicts = sum(not ids.isdisjoint(conflict.claims) for conflict in catalog.conflict)
-    print(f"{counted(len(statements), 'claim')}, decidable by a run: {len(decidable)}")
-    print(f"{counted(conflicts, 'matter')} in which the sources contradict each other")
-    for line in by_version((claim.measure for claim in chosen if claim.measure), width):
-        print(line)
+    yield f"{counted(len(statements), 'claim')}, decidable by a run: {len(decidable)}"
+    yield f"{counted(conflicts, 'matter')} in which the sources contradict each other"
+    yield from by_version((claim.measure for claim in chosen if claim.measure), width)
 
 
 def _plain(claim: "Claim") -> dict[str, object]:

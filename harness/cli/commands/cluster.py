@@ -1,12 +1,24 @@
 """`bench cluster`: a Ray cluster on this machine, for load from several."""
 
 import argparse
+from dataclasses import dataclass
 
-from harness.errors import ExitCode, SetupError, SpecError
+from harness.cli.display.result import Result
+from harness.cli.flags import options
+from harness.cli.typed import Flags
+from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
 from harness.model.numbers import counted
 
 HOST, PORT = "127.0.0.1", 6379
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    action: str
+    host: str | None
+    port: int | None
+    cpus: int | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,53 +32,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cpus", type=int, metavar="N", help="up: CPUs that load may take here (default: every second one)"
     )
+    options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.cluster.options import require_ray
 
-    given = {"--host": arguments.host, "--port": arguments.port, "--cpus": arguments.cpus}
-    if arguments.action != "up" and (flags := [flag for flag, value in given.items() if value is not None]):
+    of_up = {"--host": given.host, "--port": given.port, "--cpus": given.cpus}
+    if given.action != "up" and (flags := [flag for flag, value in of_up.items() if value is not None]):
         raise SpecError("only applies to `bench cluster up`", where=flags[0])
-    if arguments.cpus is not None and arguments.cpus < 1:
-        raise SpecError(f"must be at least 1, not {arguments.cpus}", where="--cpus")
+    if given.cpus is not None and given.cpus < 1:
+        raise SpecError(f"must be at least 1, not {given.cpus}", where="--cpus")
     require_ray()
-    return {"up": _up, "down": _down, "status": _status}[arguments.action](arguments)
+    return {"up": _up, "down": _down, "status": _status}[given.action](given)
 
 
-def _up(arguments: argparse.Namespace) -> int:
+def _up(given: Options) -> Result:
     from harness.cluster import local
 
-    cpus = arguments.cpus or max(usable_cpus() // 2, 1)
-    port = PORT if arguments.port is None else arguments.port
-    head = local.up(arguments.host or HOST, port, cpus)
-    print(f"a cluster of this machine alone is up at {head.address}, {counted(cpus, 'CPU')} for load")
+    cpus = given.cpus or max(usable_cpus() // 2, 1)
+    port = PORT if given.port is None else given.port
+    head = local.up(given.host or HOST, port, cpus)
+    lines = [f"a cluster of this machine alone is up at {head.address}, {counted(cpus, 'CPU')} for load"]
     if head.host == HOST:
-        print("for a second machine: bench cluster down, then up --host ADDRESS")
+        lines.append("for a second machine: bench cluster down, then up --host ADDRESS")
     else:
-        print("on a second machine, with the same Python, Ray and llm-servebench:")
-        print(f"  scp {head.host}:{local.ensure_token()} ~/.ray/auth_token")
-        print(f"  RAY_AUTH_MODE=token ray start --address={head.address} --num-cpus=N")
-    print(f"measure from it:  bench run … --cluster {head.address} --load-nodes 1")
-    return ExitCode.OK
+        lines += [
+            "on a second machine, with the same Python, Ray and llm-servebench:",
+            f"  scp {head.host}:{local.ensure_token()} ~/.ray/auth_token",
+            f"  RAY_AUTH_MODE=token ray start --address={head.address} --num-cpus=N",
+        ]
+    lines.append(f"measure from it:  bench run … --cluster {head.address} --load-nodes 1")
+    return Result(lines, lambda: {"address": head.address, "cpus": cpus})
 
 
-def _down(_arguments: argparse.Namespace) -> int:
+def _down(_given: Options) -> Result:
     from harness.cluster import local
 
     head = local.down()
-    print("no cluster is up" if head is None else f"{head.address}: stopped")
-    return ExitCode.OK
+    if head is None:
+        return Result(document=lambda: {"stopped": None}, notes=["no cluster is up"])
+    return Result(f"{head.address}: stopped", lambda: {"stopped": head.address})
 
 
-def _status(_arguments: argparse.Namespace) -> int:
+def _status(_given: Options) -> Result:
     from harness.cluster import local
     from harness.cluster.placement import members
 
     head = local.running()
     if head is None:
         raise SetupError("no cluster of `bench cluster up` is running", where="bench cluster")
-    for node in members(head.address):
-        cpus = counted(int(node["Resources"].get("CPU", 0)), "CPU")
-        print(f"{node['NodeManagerAddress']:<16} {'up' if node['Alive'] else 'lost':<5} {cpus}")
-    return ExitCode.OK
+    nodes = [
+        {"node": node["NodeManagerAddress"], "state": "up" if node["Alive"] else "lost",
+         "cpus": int(node["Resources"].get("CPU", 0))}
+        for node in members(head.address)
+    ]  # fmt: skip
+    lines = [f"{node['node']:<16} {node['state']:<5} {counted(node['cpus'], 'CPU')}" for node in nodes]
+    return Result(lines, lambda: {"address": head.address, "nodes": nodes})

@@ -1,16 +1,15 @@
 """`bench compare`: runs of any machine against a baseline; the exit code is a gate."""
 
 import argparse
-import json
-import sys
-from collections.abc import Iterable, Sequence
-from functools import partial
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
-from harness.cli.display.output import page_width, wants_color
+from harness.cli.display.result import Result, Screen
 from harness.cli.flags import options
+from harness.cli.typed import Flags
 from harness.errors import ExitCode, SpecError
 from harness.model import GateRow, RunComparison, as_json
 from harness.model.lines import wrap
@@ -40,6 +39,21 @@ a loss of 5 points is not excluded.
 Exit codes: 0 success; 1 something missing, a load point that cannot be compared, or with --fail-on a
 gate that did not pass; 2 not a run folder, or one that does not verify; 125 with --undecided skip."""
 _WORSE = ("slower", "failures", "accuracy", "stalls")  # rows of a gate; the others say that nothing is known
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    runs: tuple[str, ...]
+    baseline: str | None
+    fail_on: tuple[str, ...]
+    undecided: str
+    force: bool
+    allow_missing: tuple[str, ...]
+    unverified: bool
+    floor: float | None
+    out: Path
+    html: Path | None
+    markdown: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,46 +93,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_markdown(form, "a pull request")
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from msgspec.structs import replace
 
     from harness.report.findings.against import concluded
-    from harness.report.text import baseline
+    from harness.report.text.baseline import gate_lines
     from harness.verdicts.baseline import compare_runs, not_allowed, refused
 
-    if arguments.undecided != "fail" and not arguments.fail_on:
+    if given.undecided != "fail" and not given.fail_on:
         raise SpecError("only applies to --fail-on", where="--undecided", hint="--fail-on slower is the gate")
-    if arguments.html:
-        runs_page.check_several(arguments.runs)
-    runs = runs_page.opened(arguments.runs, arguments.out, unverified=arguments.unverified)
-    floor = None if arguments.floor is None else arguments.floor / 100
+    if given.html:
+        runs_page.check_several(given.runs)
+    runs = runs_page.opened(given.runs, given.out, unverified=given.unverified)
+    floor = None if given.floor is None else given.floor / 100
     document = compare_runs(
         runs,
-        _baseline(arguments, runs),
-        force=arguments.force,
+        _baseline(given, runs),
+        force=given.force,
         floor=floor,
-        allow_missing=arguments.allow_missing,
+        allow_missing=given.allow_missing,
     )
     failed = refused(document) or bool(not_allowed(document))
-    if arguments.fail_on:
-        document = replace(document, gate=_judged(document, arguments.fail_on))
-        accepted = ("undecided",) if arguments.undecided == "pass" else ()
+    if given.fail_on:
+        document = replace(document, gate=_judged(document, given.fail_on))
+        accepted = ("undecided",) if given.undecided == "pass" else ()
         failed = failed or any(row.kind not in accepted for row in document.gate)
-    skipped = arguments.undecided == "skip" and not any(row.kind in _WORSE for row in document.gate)
-    if arguments.html:
-        runs_page.write(arguments.html, runs, document)
-    if arguments.json:
-        found = as_json(concluded(document))
-        print(json.dumps({**as_json(document), "conclusion": found}, indent=1))
-    else:
-        in_words = partial(baseline.terminal, columns=page_width(), color=wants_color(sys.stdout))
-        print((baseline.markdown if arguments.markdown else in_words)(document))
-        if arguments.fail_on:
-            gate = baseline.gate_lines(document.gate, failed=failed, worse=not skipped)
-            print(_gate(gate, in_markdown=arguments.markdown))
-    if not failed:
-        return ExitCode.OK
-    return ExitCode.SKIPPED if skipped else ExitCode.LIMIT_FAILED
+    skipped = given.undecided == "skip" and not any(row.kind in _WORSE for row in document.gate)
+    if given.html:
+        runs_page.write(given.html, runs, document)
+    gate = list(gate_lines(document.gate, failed=failed, worse=not skipped)) if given.fail_on else []
+    code = ExitCode.OK if not failed else ExitCode.SKIPPED if skipped else ExitCode.LIMIT_FAILED
+    return Result(
+        lambda screen: _markdown(document, gate) if given.markdown else _terminal(document, gate, screen),
+        lambda: {**as_json(document), "conclusion": as_json(concluded(document))},
+        code,
+    )
 
 
 def _judged(document: RunComparison, fail_on: Sequence[str]) -> tuple[GateRow, ...]:
@@ -136,17 +145,24 @@ def _judged(document: RunComparison, fail_on: Sequence[str]) -> tuple[GateRow, .
     return rows
 
 
-def _gate(lines: Iterable[str], *, in_markdown: bool) -> str:
-    first, *rows = lines
-    if not in_markdown:
-        folded = (wrap(row, page_width(), subsequent_indent="    ") for row in rows)
-        return "\n".join([first, *chain.from_iterable(folded)])
-    return "\n".join(
-        [f"\n**{markdown_escaped(first)}**\n", *(f"- {markdown_escaped(row.strip())}" for row in rows)]
-    )
+def _terminal(document: RunComparison, gate: Sequence[str], screen: Screen) -> Iterator[str]:
+    from harness.report.text import baseline
+
+    yield baseline.terminal(document, screen.width, screen.color)
+    for row in gate:
+        yield from wrap(row, screen.width, subsequent_indent="    ")
 
 
-def _baseline(arguments: argparse.Namespace, runs: "Sequence[Run]") -> str | None:
+def _markdown(document: RunComparison, gate: Sequence[str]) -> Iterator[str]:
+    from harness.report.text import baseline
+
+    yield baseline.markdown(document)
+    for first, *rows in [gate] if gate else ():
+        yield f"\n**{markdown_escaped(first)}**"
+        yield from ("", *(f"- {markdown_escaped(row.strip())}" for row in rows))
+
+
+def _baseline(given: Options, runs: "Sequence[Run]") -> str | None:
     """One of the runs, as it was given, stands for its name, which may be unlike that of its folder."""
-    given: str | None = arguments.baseline
-    return runs[arguments.runs.index(given)].name if given in arguments.runs else given
+    name = given.baseline
+    return runs[given.runs.index(name)].name if name in given.runs else name

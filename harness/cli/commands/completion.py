@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.cli.display.result import Result
 from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser, takes_list
-from harness.errors import ExitCode
+from harness.cli.typed import Flags
 from harness.host.paths import Kind
 from harness.spec.files import names
 from harness.spec.models import load_models
@@ -40,16 +41,20 @@ class Command:
         return [flag for option in self.options for flag in option.option_strings]
 
 
+@dataclass(frozen=True)
+class Options(Flags):
+    shell: str
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=tuple(_SHELLS), help="shell to complete in")
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     completions = [_command(name, about, command_parser(name)) for name, (_module, about) in COMMANDS.items()]
     addressed = next(command for command in completions if command.name == ADDRESSED)
     typed = [command for command in completions if command.name != ADDRESSED]
-    print("\n".join(_SHELLS[arguments.shell](typed, addressed)))
-    return ExitCode.OK
+    return Result(_SHELLS[given.shell](typed, addressed))
 
 
 def _command(name: str, about: str, parser: argparse.ArgumentParser) -> Command:

@@ -1,9 +1,18 @@
 """`bench compose`: the Compose files for use by hand, from the definitions."""
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ExitCode, SpecError, writing
+from harness.cli.display.result import Result
+from harness.cli.typed import Flags
+from harness.errors import SpecError, writing
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    names: tuple[str, ...]
+    write: Path | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,24 +24,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.engines.start.containers.files import MAIN, compose_files
     from harness.spec.backend_refs import load_backend
     from harness.spec.files import names
 
-    chosen = arguments.names or names("backends")
+    chosen = given.names or names("backends")
     definitions = [load_backend(name) for name in chosen]
     without = [definition.name for definition in definitions if definition.compose is None]
-    if arguments.names and without:
+    if given.names and without:
         raise SpecError(f"backend '{without[0]}' has no [compose] and no image", where="bench compose")
     files = compose_files(definitions)
-    if arguments.write is None:
-        print(files[MAIN], end="")
-        return ExitCode.OK
+    if given.write is None:
+        return Result(files[MAIN])
     for name, text in files.items():
-        path = arguments.write / name
-        with writing(f"--write {arguments.write}"):
+        path = given.write / name
+        with writing(f"--write {given.write}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        print(path)
-    return ExitCode.OK
+    return Result([str(given.write / name) for name in files])

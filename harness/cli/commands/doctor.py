@@ -1,18 +1,24 @@
 """`bench doctor`: how exact this client is on this machine."""
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from harness.cli.display.live import wrapped
-from harness.cli.display.output import UNBROKEN, page_width, progress_display
+from harness.cli.display.output import UNBROKEN, progress_display
+from harness.cli.display.result import Result
 from harness.cli.flags import options
+from harness.cli.typed import Flags, typed
 from harness.errors import ExitCode
 from harness.model import DoctorResult, ErrorSpread, MeasuredLoad, OnNode
 from harness.model.numbers import counted
 from harness.report.wording import aligned
+
+if TYPE_CHECKING:
+    from harness.apis import ApiName
+    from harness.cluster.options import ClusterOptions
 
 EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
 
@@ -34,6 +40,17 @@ _HEADS = (
 )
 
 
+@dataclass(frozen=True)
+class Options(Flags):
+    quick: bool
+    api: "ApiName"
+    load_from: "ClusterOptions | None"
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        return typed(cls, parsed, load_from=options.load_from(parsed))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from harness.apis import API_NAMES, APIS
 
@@ -52,24 +69,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
-    from harness.cluster.options import asked
+def main(given: Options) -> Result:
     from harness.cluster.placement import joined
     from harness.doctor.examine import examine
     from harness.doctor.loads import LOADS, QUICK
     from harness.doctor.result import as_stored, path, store
 
-    load_from = asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node)
-    with closing(progress_display()) as ui, joined(load_from) as cluster:
-        found = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
-    if arguments.json:
-        print(json.dumps(as_stored(found), indent=1))
-    else:
-        print(as_text(found, page_width(UNBROKEN)))
-    if load_from is None and arguments.api == "chat":  # runs of this machine alone go by what is stored
+    with closing(progress_display()) as ui, joined(given.load_from) as cluster:
+        found = examine(QUICK if given.quick else LOADS, ui.stage, cluster, given.api)
+    kept = []
+    if given.load_from is None and given.api == "chat":  # runs of this machine alone go by what is stored
         store(found)
-        print(f"kept in {path()}", file=sys.stderr)
-    return ExitCode.OK if found.verdict.fit_to_measure else ExitCode.INVALID
+        kept = [f"kept in {path()}"]
+    return Result(
+        lambda screen: as_text(found, screen.rows),
+        lambda: as_stored(found),
+        ExitCode.OK if found.verdict.fit_to_measure else ExitCode.INVALID,
+        kept,
+    )
 
 
 def as_text(found: DoctorResult, width: int = UNBROKEN) -> str:

@@ -1,26 +1,36 @@
 """`bench down`: removes what `bench up` started."""
 
 import argparse
-import sys
+from dataclasses import dataclass
 
-from harness.errors import ExitCode
+from harness.cli.commands import containers
+from harness.cli.display.result import Result, put
+from harness.cli.flags import options
+from harness.cli.typed import Flags
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    names: tuple[str, ...]
+    json: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="BACKEND", help="backends to stop (default: all)")
+    options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
-    from harness.engines.start.containers.daemon import Daemon
-    from harness.engines.start.containers.owners import running
+def main(given: Options) -> Result:
+    from harness.engines.start.containers import daemon
     from harness.engines.start.containers.service import STOP_GRACE_S
 
-    daemon = Daemon()
-    for name in arguments.names or [""]:
-        up = [container for container in running(daemon, name) if container.kept]
+    stopped, absent = list[str](), list[str]()
+    for name in given.names or [""]:
+        up = [container for container in containers.of_backend(name) if container.kept]
         if not up:
-            print(f"{name or 'nothing'} is {'not ' if name else ''}up", file=sys.stderr)
-        for container in up:
-            daemon.remove_project(container.project, grace_s=STOP_GRACE_S)
-            print(f"{container.engine}: stopped and removed")
-    return ExitCode.OK
+            absent.append(f"{name or 'nothing'} is {'not ' if name else ''}up")
+        for container in up:  # each takes seconds
+            daemon.Daemon().remove_project(container.project, grace_s=STOP_GRACE_S)
+            put(Result(f"{container.engine}: stopped and removed"), as_json=given.json)
+            stopped.append(container.engine)
+    return Result(document=lambda: {"stopped": stopped}, notes=absent)

@@ -1,19 +1,58 @@
 """`bench engines`: the environments engines run in as processes."""
 
 import argparse
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from harness.cli.display.output import UNBROKEN, page_width, progress_display
+from harness.cli.display.output import progress_display
+from harness.cli.display.result import Result, Screen, put
 from harness.cli.flags import options
-from harness.errors import ExitCode, SetupError, SpecError
+from harness.cli.typed import Flags, typed
+from harness.errors import SetupError, SpecError
 from harness.model.choices import Device
 from harness.model.numbers import counted
 
 if TYPE_CHECKING:
-    from harness.cli.display.progress import Display
+    from harness.engines.provide.locks import Wheel
     from harness.spec.backend import Backend
+
+
+@dataclass(frozen=True)
+class Install(Flags):
+    names: tuple[str, ...]
+    device: Device
+    force: bool
+    dry_run: bool
+    json: bool
+
+
+@dataclass(frozen=True)
+class Lock(Flags):
+    name: str
+    device: Device
+
+
+@dataclass(frozen=True)
+class Outdated(Flags):
+    pass
+
+
+@dataclass(frozen=True)
+class Listed(Flags):
+    pass
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    action: Install | Lock | Outdated | Listed
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        actions = {"install": Install, "lock": Lock, "outdated": Outdated, "list": Listed}
+        return cls(typed(actions[parsed.action], parsed))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,60 +64,76 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument(
         "--dry-run", action="store_true", help="print every file and its size; download nothing"
     )
+    options.add_json(install)
     lock = actions.add_parser("lock", help="write versions and hashes of an environment to ./backends/locks")
     lock.add_argument("name", metavar="NAME", help="engine of the environment")
     options.add_device(lock, "device that the packages are for", "rocm")
-    actions.add_parser("outdated", help="compare pinned engines and known tools with what is offered now")
-    actions.add_parser("list", help="list installable engines and their state")
+    options.add_json(lock)
+    outdated = actions.add_parser(
+        "outdated", help="compare pinned engines and known tools with what is offered now"
+    )
+    options.add_json(outdated)
+    options.add_json(actions.add_parser("list", help="list installable engines and their state"))
 
 
-def main(arguments: argparse.Namespace) -> int:
-    if arguments.action == "install":
-        return _install(arguments)
-    if arguments.action == "lock":
-        return _lock(arguments)
-    return _outdated() if arguments.action == "outdated" else _list()
+def main(given: Options) -> Result:
+    match given.action:
+        case Install():
+            return _install(given.action)
+        case Lock():
+            return _lock(given.action)
+        case Outdated():
+            return _outdated()
+        case Listed():
+            return _list()
 
 
-def _install(arguments: argparse.Namespace) -> int:
-    from harness.engines.provide.install import install_engine
+def _install(given: Install) -> Result:
+    from harness.engines.provide.install import install_engine, planned
 
-    definitions = _definitions(arguments.names, arguments.device)
+    done: list[dict[str, Any]] = []
+    definitions = _definitions(given.names, given.device)
     with closing(progress_display()) as ui:
         for definition in definitions:
-            if arguments.dry_run:
-                print(_shown(definition, ui))
+            if given.dry_run:
+                files = planned(definition, ui.stage)
+                put(Result("\n".join(_planned(definition, files))), as_json=given.json)
+                sizes = [{"file": wheel.file, "size_bytes": wheel.size_bytes} for wheel in files]
+                done.append({"name": definition.name, "files": sizes})
                 continue
-            environment = install_engine(definition, ui.stage, force=arguments.force)
+            environment = install_engine(definition, ui.stage, force=given.force)
             ui.note(f"{definition.name} {environment.version}: {environment.python}")
-    return ExitCode.OK
+            python = str(environment.python)
+            done.append({"name": definition.name, "version": environment.version, "python": python})
+    return Result(document=lambda: done)
 
 
-def _lock(arguments: argparse.Namespace) -> int:
+def _lock(given: Lock) -> Result:
     from harness.engines.provide.install import lock, recipe_of
 
-    definition, *others = _definitions([arguments.name], arguments.device)
+    command = f"bench engines lock {given.name}"
+    definition, *others = _definitions([given.name], given.device)
     if others:
-        raise SpecError("one engine at a time", where=f"bench engines lock {arguments.name}")
+        raise SpecError("one engine at a time", where=command)
     name = recipe_of(definition).lock
     if not name:
         raise SpecError(
             "its definition names no lock",
-            where=f"bench engines lock {arguments.name}",
-            hint=f'add lock = "{arguments.name}.txt" to the table with its requirements',
+            where=command,
+            hint=f'add lock = "{given.name}.txt" to the table with its requirements',
         )
     path = Path("backends") / "locks" / name
-    options.check_folder(path.parent, f"bench engines lock {arguments.name}")  # to resolve takes minutes
-    device = f" --device {arguments.device}" if arguments.device != "auto" else ""
+    options.check_folder(path.parent, command)  # to resolve takes minutes
+    device = f" --device {given.device}" if given.device != "auto" else ""
     with closing(progress_display()) as ui:
-        text = lock(definition, f"bench engines lock {arguments.name}{device}", ui.stage)
+        text = lock(definition, f"{command}{device}", ui.stage)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    print(f"{path}: {text.count('--hash=')} hashes")
-    return ExitCode.OK
+    hashes = text.count("--hash=")
+    return Result(f"{path}: {hashes} hashes", lambda: {"file": str(path), "hashes": hashes})
 
 
-def _definitions(names: list[str], device: Device) -> "list[Backend]":
+def _definitions(names: Sequence[str], device: Device) -> "list[Backend]":
     """The definitions, with the packages of the device as [process]."""
     from harness.engines.provide.install import needs_install
     from harness.engines.start.launch_choice import as_launched, resolve_launch
@@ -100,68 +155,85 @@ def _definitions(names: list[str], device: Device) -> "list[Backend]":
     return found
 
 
-def _shown(definition: "Backend", ui: "Display") -> str:
+def _planned(definition: "Backend", files: "Sequence[Wheel]") -> Iterator[str]:
     """Every file of an installation, and the notes on it."""
     from harness.engines.known import not_run
     from harness.engines.provide.fitness import MB
-    from harness.engines.provide.install import installed, planned, python_for, recipe_of
+    from harness.engines.provide.install import installed, python_for, recipe_of
     from harness.engines.provide.interpreters import unfit_python
     from harness.spec.backend import CudaProcess
 
     install, process = recipe_of(definition), definition.process
-    files = planned(definition, ui.stage)
     total = sum(wheel.size_bytes for wheel in files)
     source = f"locked in {install.lock}" if install.lock else "as the package index has them now"
-    lines = [f"{wheel.size_bytes / MB:>10,.1f} MB  {wheel.file}" for wheel in files]
-    lines.append(f"{definition.name}: {counted(len(files), 'file')}, {total / MB:,.0f} MB, {source}")
+    for wheel in files:
+        yield f"{wheel.size_bytes / MB:>10,.1f} MB  {wheel.file}"
+    yield f"{definition.name}: {counted(len(files), 'file')}, {total / MB:,.0f} MB, {source}"
     if install.torch:
-        lines.append(f"before them torch {install.torch}, a CPU build from where one is found")
+        yield f"before them torch {install.torch}, a CPU build from where one is found"
     python = ".".join(map(str, python_for(definition)))
     cuda = f", a driver for CUDA {process.cuda}" if isinstance(process, CudaProcess) and process.cuda else ""
     there = installed(definition)
     state = "it is installed already" if there else "nothing was downloaded or installed"
-    lines.append(f"for Python {python}{cuda}; {state}")
+    yield f"for Python {python}{cuda}; {state}"
     if not there and (lack := unfit_python(install, definition.name)):
-        lines.append(f"warning: not on this machine: {lack.what}; {lack.hint}")
+        yield f"warning: not on this machine: {lack.what}; {lack.hint}"
     if mark := not_run(process):
-        lines.append(f"warning: {mark}")
-    return "\n".join(lines)
+        yield f"warning: {mark}"
 
 
-def _outdated() -> int:
+def _outdated() -> Result:
     from harness.engines.check.outdated import images, packages, tools
     from harness.metrics.peers import READ_IN
 
-    lines, unknown = [], []
+    pins, unknown = [], []
     with closing(progress_display()) as ui:
         for name, definition in _installable().items():
             try:
-                lines += [f"{label:<19} {pin}" for label, pin in packages({name: definition}, ui.stage)]
+                pins += list(packages({name: definition}, ui.stage))
             except SetupError as error:
                 unknown.append(f"{name:<19} not looked up: {error.what}")
-                if len(unknown) > 1 + len(lines):  # it is the index, not a package that it lacks
+                if len(unknown) > 1 + len(pins):  # it is the index, not a package that it lacks
                     raise
-        lines += unknown
-        lines += [f"tool {name:<21} {read}" for name, read in tools(READ_IN, ui.stage)]
-        lines += images(_all(), ui.stage)
-    print("\n".join(lines))
-    return ExitCode.OK
+        read = list(tools(READ_IN, ui.stage))
+        of_images = list(images(_all(), ui.stage))
+    lines = [
+        *(f"{label:<19} {pin}" for label, pin in pins),
+        *unknown,
+        *(f"tool {name:<21} {pin}" for name, pin in read),
+        *of_images,
+    ]
+    return Result(
+        lines,
+        lambda: {
+            "engines": {name: {"pinned": pin.pinned, "newest": pin.newest} for name, pin in pins},
+            "tools": {name: {"read_in": pin.pinned, "newest": pin.newest} for name, pin in read},
+            "other": [*unknown, *of_images],
+        },
+    )
 
 
-def _list() -> int:
+def _list() -> Result:
     from harness.engines.known import not_run
-    from harness.engines.provide.install import installed, size_words
+    from harness.engines.provide.install import installed, size_mb, size_words
     from harness.report.text.terminal_text import hanging
 
-    width = page_width(UNBROKEN)
+    rows: list[dict[str, Any]] = []
+    texts: dict[str, str] = {}
     for name, definition in _installable().items():
-        environment = installed(definition)
-        state = (
-            f"installed, {environment.version}" if environment else f"not installed{size_words(definition)}"
+        environment, mark = installed(definition), not_run(definition.process)
+        version = environment.version if environment else None
+        state = f"installed, {version}" if version else f"not installed{size_words(definition)}"
+        texts[name] = f"{state}; {mark}" if mark else state
+        rows.append(
+            {"name": name, "version": version, "download_mb": size_mb(definition) or None, "about": mark}
         )
-        mark = not_run(definition.process)
-        print(*hanging(f"{name:<20}", f"{state}; {mark}" if mark else state, width), sep="\n")
-    return ExitCode.OK
+
+    def lines(screen: Screen) -> Iterator[str]:
+        for name, text in texts.items():
+            yield from hanging(f"{name:<20}", text, screen.rows)
+
+    return Result(lines, lambda: rows)
 
 
 def _installable() -> "dict[str, Backend]":

@@ -8,13 +8,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from harness.cli.commands.query import json_row, selected, write_csv
+from harness.cli.display.result import Result
 from harness.cli.flags import options
-from harness.errors import ExitCode, SetupError, SpecError, StorageError, writing
+from harness.cli.typed import Flags
+from harness.errors import SetupError, SpecError, StorageError, writing
 from harness.host import paths
 
 if TYPE_CHECKING:
@@ -47,6 +50,15 @@ EXCHANGE = ("report-0.2", "inferencex", "mlperf")
 WHAT = ("cells", "verdicts", "requests", "events")
 
 
+@dataclass(frozen=True)
+class Options(Flags):
+    runs: tuple[str, ...]
+    out: Path
+    what: str | None
+    format: str | None
+    to: str
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs(parser)
     options.add_runs_folder(parser)
@@ -69,31 +81,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     import duckdb
 
     from harness.store import each_once, open_run
 
-    if arguments.format is None:
-        arguments.format = _format_of(arguments.to)
-    as_spans = arguments.format == "otlp"
-    what = arguments.what or ("requests" if as_spans else "cells")
+    form = given.format or _format_of(given.to)
+    as_spans = form == "otlp"
+    what = given.what or ("requests" if as_spans else "cells")
     if as_spans and what != "requests":
         raise SpecError("otlp has spans of requests alone", where=f"--what {what}")
-    folders = each_once(open_run(name, arguments.out) for name in arguments.runs)
-    if arguments.format in EXCHANGE:
+    folders = each_once(open_run(name, given.out) for name in given.runs)
+    if form in EXCHANGE:
         if what != "cells":
-            raise SpecError(f"{arguments.format} has cells alone", where=f"--what {what}")
-        _write_documents(folders, arguments.format, arguments.to)
-        return ExitCode.OK
+            raise SpecError(f"{form} has cells alone", where=f"--what {what}")
+        return Result(_written_documents(folders, form, given.to))
     try:
-        if arguments.format == "parquet":
-            _write_parquet(folders, what, arguments.to)
+        if form == "parquet":
+            _write_parquet(folders, what, given.to)
         else:
-            _write_rows(folders, what, arguments)
+            _write_rows(folders, what, form, given.to)
     except duckdb.Error as error:
         raise SpecError(str(error).strip(), where=what) from None
-    return ExitCode.OK
+    return Result()
 
 
 def _format_of(to: str) -> str:
@@ -108,22 +118,22 @@ def _format_of(to: str) -> str:
     return ending if ending in ("jsonl", "parquet") else "csv"
 
 
-def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.Namespace) -> None:
+def _write_rows(folders: Sequence["RunFolder"], what: str, form: str, to: str) -> None:
     from harness.report.exchange import otlp
     from harness.report.samples import tpot_ms_by_seq
     from harness.store.database import database
 
-    as_spans = arguments.format == "otlp"
+    as_spans = form == "otlp"
     with database(folders, tpot_ms_by_seq) as (connected, faults):
         if faults:
             raise faults[0]
         # No order by: rows come as they were written, however many, and are not held.
         names, rows = selected(connected, otlp.QUERY if as_spans else f"select * from {what}")
-        if as_spans and arguments.to.startswith(("http://", "https://")):
-            _send(otlp.messages(names, rows), arguments.to)
+        if as_spans and to.startswith(("http://", "https://")):
+            _send(otlp.messages(names, rows), to)
             return
-        with _opened(arguments.to) as stream:
-            if arguments.format == "csv":
+        with _opened(to) as stream:
+            if form == "csv":
                 write_csv(names, rows, stream)
             elif as_spans:
                 stream.writelines(f"{json.dumps(message)}\n" for message in otlp.messages(names, rows))
@@ -131,8 +141,8 @@ def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.N
                 stream.writelines(f"{json_row(names, row)}\n" for row in rows)
 
 
-def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None:
-    """Standard output takes one document; a folder takes each under the name of its run and cell."""
+def _written_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> Sequence[str]:
+    """Returns the document for standard output; a folder takes each under the name of its run and cell."""
     from harness.host import installation
     from harness.report.exchange import documents
     from harness.report.findings.notes import banner
@@ -155,13 +165,13 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
         if len(written) > 1:
             what = f"{len(written)} documents, one for each cell"
             raise SpecError(what, where="--to -", hint="--to FOLDER")
-        print(written[0][1])
-        return
+        return [written[0][1]]
     refuse_file_of_run(Path(to, "manifest.json"), f"--to {to}")  # any JSON file there is one
     with writing(to):
         Path(to).mkdir(parents=True, exist_ok=True)
     for name, text in written:  # cells have the names that the sender of the run gave them
         Confined(Path(to)).write(name, f"{text}\n".encode())
+    return []
 
 
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:

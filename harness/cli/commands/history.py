@@ -1,12 +1,13 @@
 """`bench history`: runs added to the history of this results folder, and what has become slower over it."""
 
 import argparse
-import json
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cli.display.output import page_width
+from harness.cli.display.output import print_note
+from harness.cli.display.result import Result
 from harness.cli.flags import options
+from harness.cli.typed import Flags
 from harness.errors import ExitCode, SpecError
 from harness.report.wording import plain
 
@@ -16,6 +17,16 @@ begin. If RUN is given, it judges the figures of these runs alone: what was last
 
 Exit codes: 0 success; 1 with --fail-on slower, if a level is worse than the best before it;
 2 no history, or a damaged run."""
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    runs: tuple[str, ...]
+    out: Path
+    fail_on: str | None
+    since: str
+    floor: float
+    markdown: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_markdown(form, "a CI job page")
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.nightly.suite import check_day
     from harness.report.findings.changed_then import with_changes
     from harness.report.findings.series_words import too_few_runs
@@ -44,40 +55,41 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store.history import history_path, read_history
     from harness.verdicts.history import drifts, from_day, series
 
-    if arguments.since:
-        check_day(arguments.since, "--since")
-    path = history_path(arguments.out)
-    added = _add_runs(arguments, path)
+    if given.since:
+        check_day(given.since, "--since")
+    path = history_path(given.out)
+    added = _add_runs(given, path)
     history = read_history(path)
     if not history:
         adds = "`bench history RUN` adds one; --out names the folder of the runs"
-        hint = "" if arguments.runs else adds
+        hint = "" if given.runs else adds
         raise SpecError("no run in the history", where=str(path), hint=hint)
-    courses, runs = from_day(series(history), arguments.since), {entry.run for entry in history}
-    if arguments.since > max(entry.created_utc[:10] for entry in history):
-        raise SpecError("is later than every run in the history", where=f"--since {arguments.since}")
-    regressions = with_changes(drifts(courses, arguments.floor / 100), arguments.out)
-    if arguments.json:
-        print(json.dumps({"runs": len(runs), "drifts": [d.as_json() for d in regressions]}))
-    elif arguments.markdown:
-        print(trends.markdown(courses, regressions))
-    else:
-        print(trends.terminal(courses, regressions, page_width()))
-    if not arguments.fail_on:
-        return ExitCode.OK
+    courses, runs = from_day(series(history), given.since), {entry.run for entry in history}
+    if given.since > max(entry.created_utc[:10] for entry in history):
+        raise SpecError("is later than every run in the history", where=f"--since {given.since}")
+    regressions = with_changes(drifts(courses, given.floor / 100), given.out)
     judged = added or runs
-    mine = [course for course in courses if course.has_any(judged)]
-    few = too_few_runs(mine) if mine or not added else "no figure above 0 of these runs is in it"
-    days = [entry.created_utc[:10] for entry in history if entry.run in added]
-    if days and arguments.since > max(days):
-        few = f"these runs are of before {arguments.since}, the day of --since"
-    if few:
-        print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
-    failed = any(drift.series.has_any(judged) for drift in regressions)
-    return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
+    failed = bool(given.fail_on) and any(drift.series.has_any(judged) for drift in regressions)
+    few = ""
+    if given.fail_on:
+        mine = [course for course in courses if course.has_any(judged)]
+        few = too_few_runs(mine) if mine or not added else "no figure above 0 of these runs is in it"
+        days = [entry.created_utc[:10] for entry in history if entry.run in added]
+        if days and given.since > max(days):
+            few = f"these runs are of before {given.since}, the day of --since"
+    return Result(
+        lambda screen: (
+            trends.markdown(courses, regressions)
+            if given.markdown
+            else trends.terminal(courses, regressions, screen.width)
+        ),
+        lambda: {"runs": len(runs), "drifts": [drift.as_json() for drift in regressions]},
+        ExitCode.LIMIT_FAILED if failed else ExitCode.OK,
+        [f"warning: --fail-on {given.fail_on} has nothing to judge: {few}"] if few else (),
+    )
 
 
-def _add_runs(arguments: argparse.Namespace, path: Path) -> set[str]:
+def _add_runs(given: Options, path: Path) -> set[str]:
     """Adds the runs that are given to the history, and returns their names."""
     from harness.store import open_run
     from harness.store.history import append_history
@@ -87,15 +99,15 @@ def _add_runs(arguments: argparse.Namespace, path: Path) -> set[str]:
 
     added, new = set(), []
     try:
-        for name in arguments.runs:
-            folder = open_run(name, arguments.out)
+        for name in given.runs:
+            folder = open_run(name, given.out)
             summary = summarise_folder(folder)
             for warning in left_out(summary.warnings):
                 raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
             new += entries(folder.read_manifest(), summary)
             added.add(summary.run)
             for why in not_kept(summary):
-                print(f"warning: {plain(why)}", file=sys.stderr)
+                print_note(f"warning: {plain(why)}")
     finally:  # all at once, for the whole history is read each time; what came before a damaged run stays
         if new:
             append_history(path, new)

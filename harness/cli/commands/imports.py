@@ -2,15 +2,17 @@
 
 import argparse
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.cli.display.output import page_width
+from harness.cli.display.output import page_width, print_note
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError
+from harness.cli.typed import ResultForms
+from harness.errors import SpecError
 from harness.host import paths
 from harness.model.grouping import grouped
 from harness.model.imported import SERVER
@@ -36,6 +38,13 @@ Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of anothe
 _NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
 
 
+@dataclass(frozen=True)
+class Options(ResultForms):
+    files: tuple[str, ...]
+    tool_version: str | None
+    out: Path
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
@@ -53,15 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_result_forms(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.cli.display.results import show
 
-    found = [_results_named(text) for text in arguments.files]
-    folder = made(found, arguments.out, arguments.files, arguments.tool_version)
-    if not arguments.json:
-        print()
-    show(folder, arguments)
-    return ExitCode.OK
+    found = [_results_named(text) for text in given.files]
+    folder = made(found, given.out, given.files, given.tool_version)
+    put(Result(""), as_json=given.json)
+    show(folder, given)
+    return Result()
 
 
 class Found(NamedTuple):
@@ -82,7 +90,7 @@ def made(
 
     parts = [part for results in found for part in _parts(results, tool_version)]
     for line in _content_lines(parts):
-        print(line, file=sys.stderr)
+        print_note(line)
     folder, records = imported(parts, out, ["bench", "import", *given])
     folder.write_summary(summarise_folder(folder, written=records))
     return folder
@@ -156,7 +164,7 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
     for name, count in of_name.items():
         first = next(file for file in found.left_out if file.name == name)
         more = f" and {count - 1} more of that name" if count > 1 else ""
-        print(inert(f"{first}{more}: left out: other files have the results"), file=sys.stderr)
+        print_note(inert(f"{first}{more}: left out: other files have the results"))
     for file in found.files:
         source, taken = read(file, tool_version)
         for measurement in taken:

@@ -2,9 +2,13 @@
 
 import argparse
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ExitCode, SpecError, page_address, writing
+from harness.cli.display.result import Result
+from harness.cli.flags import options
+from harness.cli.typed import Flags
+from harness.errors import SpecError, page_address, writing
 from harness.host import paths
 
 EPILOG = """A scenario goes to ./workloads/NAME.toml, a backend to ./backends/NAME.toml: bench run in this
@@ -116,20 +120,27 @@ _KINDS: dict[str, tuple[paths.Kind, str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Options(Flags):
+    kind: str
+    name: str
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=tuple(_KINDS), help="kind of file to write")
     parser.add_argument("name", metavar="NAME", help="name of the new file: letters, digits, - and _")
+    options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
-    folder, template = _KINDS[arguments.kind]
-    name = arguments.name
+def main(given: Options) -> Result:
+    folder, template = _KINDS[given.kind]
+    name = given.name
     if not _NAME.fullmatch(name):
         raise SpecError(f"{name!r} is not made of letters, digits, - and _ alone", where="NAME")
     path = Path(folder) / f"{name}.toml"
     pages = {"workloads": page_address("workloads"), "engines": page_address("adding-an-engine")}
     if known := paths.definition(folder, name):
-        raise SpecError(f"there is a {arguments.kind} '{name}' already", where=str(known),
+        raise SpecError(f"there is a {given.kind} '{name}' already", where=str(known),
                         hint="choose another name; nothing was written")  # fmt: skip
     created = False
     with writing(str(path)):
@@ -144,5 +155,4 @@ def main(arguments: argparse.Namespace) -> int:
             if created:  # half a file would be found by its name
                 path.unlink(missing_ok=True)
             raise
-    print(f"{path}: written; `bench validate {path}` checks it")
-    return ExitCode.OK
+    return Result(f"{path}: written; `bench validate {path}` checks it", lambda: {"file": str(path)})

@@ -2,12 +2,50 @@
 
 import argparse
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from harness.cli.display.output import progress_display
-from harness.errors import ExitCode, SetupError, SpecError, reason
+from harness.cli.display.result import Result
+from harness.cli.flags import options
+from harness.cli.typed import Flags, typed
+from harness.errors import SetupError, SpecError, reason
 from harness.kit.target import GLIBC
 from harness.model.numbers import counted
+
+
+@dataclass(frozen=True)
+class Make(Flags):
+    target: str
+    glibc: str
+    engines: str
+    model: tuple[str, ...]
+    have: Path | None
+    max_mb: float | None
+    out: Path
+
+
+@dataclass(frozen=True)
+class Run(Flags):
+    kit: Path
+    rest: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Join(Flags):
+    parts: tuple[Path, ...]
+    out: Path
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    action: Make | Run | Join
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        action: type[Make | Run | Join] = {"make": Make, "run": Run, "join": Join}[parsed.action]
+        return cls(typed(action, parsed))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     make.add_argument("--max-mb", type=float, metavar="N", help="write the kit as parts of at most N MB too")
     make.add_argument("--out", type=Path, required=True, metavar="KIT", help="folder to write the kit to")
+    options.add_json(make)
     run = actions.add_parser("run", help="run bench out of a kit, without network")
     run.add_argument("kit", type=Path, metavar="KIT", help="folder of the kit")
     run.add_argument(
@@ -54,46 +93,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     join.add_argument(
         "--out", type=Path, default=Path(), metavar="FOLDER", help="folder to unpack into (default: here)"
     )
+    options.add_json(join)
 
 
-def main(arguments: argparse.Namespace) -> int:
-    if arguments.action == "make":
-        return _make(arguments)
-    if arguments.action == "run":
-        from harness.kit import box
+def main(given: Options) -> Result:
+    match given.action:
+        case Make():
+            return _make(given.action)
+        case Join():
+            return _join(given.action)
+        case Run(kit, rest):
+            from harness.kit import box
 
-        return box.main([str(arguments.kit), *arguments.rest])
+            return Result(code=box.main([str(kit), *rest]))
+
+
+def _join(given: Join) -> Result:
     from harness.kit.parts import PartsError, join
 
     try:
-        print(*join(arguments.parts, arguments.out), sep="\n")
+        unpacked = [str(path) for path in join(given.parts, given.out)]
     except PartsError as error:
         raise SetupError(str(error), where="bench kit join") from None
     except OSError as error:
         where = f"bench kit join {error.filename}" if error.filename else "bench kit join"
         raise SetupError(reason(error), where=where) from None
-    return ExitCode.OK
+    return Result(unpacked, lambda: {"unpacked": unpacked})
 
 
-def _make(arguments: argparse.Namespace) -> int:
+def _make(given: Make) -> Result:
     import shutil
 
     from harness.kit import parts
     from harness.kit.make import Asked, listing, make
 
-    if arguments.max_mb is not None and not arguments.max_mb > 0:
-        raise SpecError("must be above 0", where=f"--max-mb {arguments.max_mb:g}")
-    engines = [name.strip() for name in arguments.engines.split(",") if name.strip()]
-    asked = Asked(arguments.target, arguments.glibc, engines, arguments.model, arguments.have, arguments.out)
+    if given.max_mb is not None and not given.max_mb > 0:
+        raise SpecError("must be above 0", where=f"--max-mb {given.max_mb:g}")
+    engines = [name.strip() for name in given.engines.split(",") if name.strip()]
+    asked = Asked(given.target, given.glibc, engines, list(given.model), given.have, given.out)
     with closing(progress_display()) as ui:
         kit = make(asked, ui.stage)
-    print(f"{kit}: for {arguments.target}")
-    print("\n".join(listing(kit)))
-    if arguments.max_mb:
+    lines, written = [f"{kit}: for {given.target}", *listing(kit)], list[Path]()
+    if given.max_mb:
         archive = kit.with_name(f"{kit.name}.tar")
-        written = parts.split(kit, archive, arguments.max_mb)
+        written = parts.split(kit, archive, given.max_mb)
         shutil.copy(parts.__file__, kit.with_name("join.py"))
-        print(f"{counted(len(written), 'part')} of at most {arguments.max_mb:g} MB: {written[0]} …")
-        print(f"join them with `python3 join.py`, which lies next to them as {archive.name}.sha256 does")
-    print(f"there: python3 {kit.name}/run.py --help")
-    return ExitCode.OK
+        lines += [
+            f"{counted(len(written), 'part')} of at most {given.max_mb:g} MB: {written[0]} …",
+            f"join them with `python3 join.py`, which lies next to them as {archive.name}.sha256 does",
+        ]
+    lines.append(f"there: python3 {kit.name}/run.py --help")
+    return Result(lines, lambda: {"kit": str(kit), "parts": [str(part) for part in written]})

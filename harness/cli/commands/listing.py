@@ -1,19 +1,20 @@
 """`bench list`: what there is to run, and what was run."""
 
 import argparse
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from harness.cli.display.output import UNBROKEN, page_width
+from harness.cli.display.result import Result
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError
+from harness.cli.typed import Flags
+from harness.errors import SpecError
 from harness.host import paths
 from harness.model import METRICS, SLO_METRICS, WorkloadCard, as_json, from_json
 from harness.model.lines import wrap
@@ -37,6 +38,13 @@ class _Stated(msgspec.Struct):
     state: str
 
 
+@dataclass(frozen=True)
+class Options(Flags):
+    what: str | None
+    verbose: bool
+    out: Path
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
@@ -52,24 +60,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs_folder(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
-    wanted = (arguments.what,) if arguments.what else ("scenarios", "backends", "models")
-    lists = {what: _LISTS[what](arguments) for what in wanted}
-    if arguments.json:
-        print(json.dumps(lists, indent=1))
-        return ExitCode.OK
+def main(given: Options) -> Result:
+    wanted = (given.what,) if given.what else ("scenarios", "backends", "models")
+    lists = {what: _LISTS[what](given) for what in wanted}
+    return Result(lambda screen: _lines(lists, given, screen.rows), lambda: lists)
+
+
+def _lines(lists: Mapping[str, Sequence[Row]], given: Options, width: int) -> Iterator[str]:
     for index, (what, rows) in enumerate(lists.items()):
         if len(lists) > 1:
-            print(("\n" if index else "") + what.upper())
-        where = f" in {arguments.out}" if what == "runs" else ""
-        print(_as_text(what, rows, verbose=arguments.verbose) or f"no {what}{where}")
-    return ExitCode.OK
+            yield ("\n" if index else "") + what.upper()
+        where = f" in {given.out}" if what == "runs" else ""
+        yield _as_text(what, rows, width, verbose=given.verbose) or f"no {what}{where}"
 
 
-def _as_text(what: str, rows: Sequence[Row], *, verbose: bool) -> str:
+def _as_text(what: str, rows: Sequence[Row], width: int, *, verbose: bool) -> str:
     if what == "scenarios" and verbose:
-        return _with_cards(rows)
-    return _columns(rows if verbose or what != "backends" else _engines(rows), page_width(UNBROKEN))
+        return _with_cards(rows, width)
+    return _columns(rows if verbose or what != "backends" else _engines(rows), width)
 
 
 def _engines(rows: Sequence[Row]) -> list[Row]:
@@ -83,7 +91,7 @@ def _engines(rows: Sequence[Row]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _scenarios(arguments: argparse.Namespace) -> list[Row]:
+def _scenarios(given: Options) -> list[Row]:
     from harness.spec.scenario import load_scenario
 
     rows = []
@@ -99,7 +107,7 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
         else:
             shape = f"replay {','.join(map(as_given, load.replay_speed))}x"
         row = {"name": name, "load": shape, "requests": load.requests, "purpose": scenario.scenario.purpose}
-        rows.append(row | ({"cards": _cards(scenario)} if arguments.verbose else {}))
+        rows.append(row | ({"cards": _cards(scenario)} if given.verbose else {}))
     return rows
 
 
@@ -115,10 +123,10 @@ def _cards(scenario: "Scenario") -> Row:
     return cards
 
 
-def _with_cards(rows: Sequence[Row]) -> str:
+def _with_cards(rows: Sequence[Row], width: int) -> str:
     from harness.report.text.card import card_lines
 
-    lines, width = [], page_width(UNBROKEN)
+    lines = []
     for row in rows:
         cards = from_json(row["cards"], dict[str, WorkloadCard])
         below = [row["purpose"], *(line for card in cards.values() for line in card_lines(card))]
@@ -127,7 +135,7 @@ def _with_cards(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _backends(_arguments: argparse.Namespace) -> list[Row]:
+def _backends(_given: Options) -> list[Row]:
     from harness.spec.backend_refs import load_backend
     from harness.spec.files import names
 
@@ -163,7 +171,7 @@ def _tuned(name: str, backend: str, start: str) -> list[Row]:
     return [{"name": f"{name}@tuned", "start": start, "about": about}]
 
 
-def _conditions(_arguments: argparse.Namespace) -> list[Row]:
+def _conditions(_given: Options) -> list[Row]:
     from harness.conditions import TABLE
 
     return [
@@ -178,7 +186,7 @@ def _conditions(_arguments: argparse.Namespace) -> list[Row]:
     ]
 
 
-def _issues(_arguments: argparse.Namespace) -> list[Row]:
+def _issues(_given: Options) -> list[Row]:
     from harness.validity import RULES
     from harness.validity.notices import NOTICES
 
@@ -199,7 +207,7 @@ def _issues(_arguments: argparse.Namespace) -> list[Row]:
     return cells + runs
 
 
-def _metrics(_arguments: argparse.Namespace) -> list[Row]:
+def _metrics(_given: Options) -> list[Row]:
     return [
         {
             "name": metric.name,
@@ -230,7 +238,7 @@ def _start(backend: "Backend") -> str:
     return ", ".join(modes) or "attach"
 
 
-def _models(_arguments: argparse.Namespace) -> list[Row]:
+def _models(_given: Options) -> list[Row]:
     from harness.spec.models import load_models
 
     known = load_models()
@@ -246,11 +254,11 @@ def _models(_arguments: argparse.Namespace) -> list[Row]:
     ]
 
 
-def _runs(arguments: argparse.Namespace) -> list[Row]:
+def _runs(given: Options) -> list[Row]:
     from harness.store import stored_runs
 
     rows = []
-    for folder in stored_runs(arguments.out):
+    for folder in stored_runs(given.out):
         name = folder.path.name  # by which it is found here, also of a link
         try:
             manifest = folder.read_manifest()
@@ -278,7 +286,7 @@ def _state(folder: "RunFolder", state: str) -> str:
     return state
 
 
-def _suites(_arguments: argparse.Namespace) -> list[Row]:
+def _suites(_given: Options) -> list[Row]:
     from harness.nightly import load_suite
     from harness.spec.files import names
 
@@ -294,7 +302,7 @@ def _suites(_arguments: argparse.Namespace) -> list[Row]:
     ]
 
 
-_LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
+_LISTS: dict[str, Callable[[Options], list[Row]]] = {
     "scenarios": _scenarios,
     "backends": _backends,
     "models": _models,

@@ -1,14 +1,16 @@
 """`bench nightly`: a suite of runs, their history, and a gate on what became slower for good."""
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.display.live import wrapped
-from harness.cli.display.output import UNBROKEN, page_width, print_error
+from harness.cli.display.output import print_error, print_note
+from harness.cli.display.result import Result, Screen, put
 from harness.cli.flags import options
+from harness.cli.typed import Flags
 from harness.errors import BenchError, ExitCode, SpecError, writing
 from harness.model.numbers import duration
 
@@ -27,6 +29,17 @@ Every run is checked before the first one starts. One that is wrong is named and
 measured. --dry-run only checks.
 
 Exit codes: 0 success; 1 the gate failed; 2 bad suite; 3 a run could not be set up; 4 INVALID measurement."""
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    suite: str
+    budget: float | None
+    dry_run: bool
+    engine_values: Mapping[str, str]
+    allow_missing: tuple[str, ...]
+    out: Path
+    page: Path | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from dataclasses import replace
     from datetime import UTC, datetime
 
@@ -61,42 +74,41 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.nightly import drawn, load_suite, page, spend
     from harness.spec.files import locate
 
-    suite = load_suite(arguments.suite)
-    if arguments.budget is not None:
-        if not 0 < arguments.budget < float("inf"):
-            raise SpecError(f"must be minutes above 0, not {arguments.budget:g}", where="--budget")
-        suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
-    options.check_folder(arguments.out, f"--out {arguments.out}")
+    suite = load_suite(given.suite)
+    if given.budget is not None:
+        if not 0 < given.budget < float("inf"):
+            raise SpecError(f"must be minutes above 0, not {given.budget:g}", where="--budget")
+        suite = replace(suite, suite=replace(suite.suite, budget_minutes=given.budget))
+    options.check_folder(given.out, f"--out {given.out}")
     extra = [
-        word for key, value in arguments.engine_values.items() for word in ("--engine-set", f"{key}={value}")
+        word for key, value in given.engine_values.items() for word in ("--engine-set", f"{key}={value}")
     ]
-    path = str(locate("workloads/suites", arguments.suite))
-    found = list(check_entries(suite, path, [*extra, "--out", str(arguments.out)]))
+    path = str(locate("workloads/suites", given.suite))
+    found = list(check_entries(suite, path, [*extra, "--out", str(given.out)]))
     wrong = {number: error for number, error in enumerate(found) if isinstance(error, BenchError)}
     for error in wrong.values():
         print_error(error)
-    if arguments.dry_run:
-        _show_plan(suite, found)
-        return max((error.exit_code for error in wrong.values()), default=ExitCode.OK)
-    _append(arguments.page, "")  # a page that cannot be written is better known before the night
+    if given.dry_run:
+        code = max((error.exit_code for error in wrong.values()), default=ExitCode.OK)
+        return Result(lambda screen: _plan(suite, found, screen), code=code)
+    _append(given.page, "")  # a page that cannot be written is better known before the night
     began = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")  # several may begin in a second
-    night = spend(suite, arguments.out, _say, extra, arguments.allow_missing, wrong)
+    night = spend(suite, given.out, print_note, extra, given.allow_missing, wrong)
     night = replace(night, behind=tuple(_behind(suite)))
     text = page(night)
-    print(text, end="")
-    _append(arguments.page, text)  # first: it may lie on another disk than the results
-    _store(text, arguments.out, f"{began}-{suite.suite.name}.md")
+    put(Result(text))
+    _append(given.page, text)  # first: it may lie on another disk than the results
+    _store(text, given.out, f"{began}-{suite.suite.name}.md")
     charts = f"{began}-{suite.suite.name}.html"
-    _store(drawn(night), arguments.out, charts)
-    _say(f"page with charts: {arguments.out / 'nightly' / charts}")
-    return night.exit_code
+    _store(drawn(night), given.out, charts)
+    return Result(code=night.exit_code, notes=[f"page with charts: {given.out / 'nightly' / charts}"])
 
 
-def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") -> None:
+def _plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]", screen: Screen) -> Iterator[str]:
     """A line for each run, with what it lacks here, and whether those of known length fit the budget."""
     from harness.cli.display.dry_run import describe
 
-    total_s, unknown, width = 0.0, 0, page_width(UNBROKEN)
+    total_s, unknown = 0.0, 0
     for number, (entry, run) in enumerate(zip(suite.run, found, strict=True), 1):
         words, lacks = "files" if run is None else "wrong", tuple[str, ...]()
         if run is not None and not isinstance(run, BenchError):
@@ -108,10 +120,10 @@ def _show_plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]") 
             words = "how long it takes is not known" if seconds is None else duration(seconds)
             lacks = tuple(f"  warning: {lack}" for lack in plan.missing)
         for line in (f"{number} of {len(suite.run)}: {entry.title}: {words}", *lacks):
-            print(wrapped(line, width))
+            yield wrapped(line, screen.rows)
     rest = f", and {unknown} of unknown length" if unknown else ""
     known = f"{duration(total_s)} by earlier nights{rest}; " if total_s else ""
-    print(f"{known}the budget is {duration(60 * suite.suite.budget_minutes)}")
+    yield f"{known}the budget is {duration(60 * suite.suite.budget_minutes)}"
 
 
 def _behind(suite: "Suite") -> Iterator[str]:
@@ -136,13 +148,9 @@ def _behind(suite: "Suite") -> Iterator[str]:
         pins = [ref.definition for ref in refs if not ref.version and not ref.url]
         found |= {definition.name: definition for definition in pins if needs_install(definition)}
 
-    yield from behind(packages(found, _say))
+    yield from behind(packages(found, print_note))
     if any(entry.files for entry in suite.run):
-        yield from behind(tools(READ_IN, _say))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+        yield from behind(tools(READ_IN, print_note))
 
 
 def _store(text: str, out: Path, name: str) -> None:

@@ -1,14 +1,16 @@
 """`bench probe`: what a running engine does, compared with its definition."""
 
 import argparse
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from harness.cli.display.live import wrapped
-from harness.cli.display.output import UNBROKEN, page_width, progress_display
+from harness.cli.display.output import UNBROKEN, progress_display
+from harness.cli.display.result import Result
 from harness.cli.flags import options
+from harness.cli.typed import Flags, typed
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
 from harness.model import as_json
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 
     from harness.engines.provide.shared_folders import Say
     from harness.engines.session import EngineSession
+    from harness.model.choices import LaunchMode
     from harness.probe import Probed
     from harness.spec.backend import BackendRef
+    from harness.spec.reach import ReachFlags
 
 EPILOG = """Sends one or two dozen short requests: streaming, exact length, unknown fields, structured output,
 cached tokens, cache reset, chat template, metrics. `bench run` does the same, with what its
@@ -29,6 +33,20 @@ scenario needs, before the first cell of each backend. The prefix cache is empti
 Exit codes: 0 the engine conforms; 1 it does not; 3 the engine cannot be started or reached."""
 
 _MARKS = {True: "ok", False: "no", None: "–"}
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    backend: str
+    model: str | None
+    launch: "LaunchMode"
+    variants: Mapping[str, str]
+    reach: "ReachFlags"
+    timeout: float
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        return typed(cls, parsed, reach=options.reach_flags(parsed))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,32 +69,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.probe import examine
     from harness.spec.backend_refs import parse_backend_list
 
-    if not arguments.timeout > 0:
-        raise SpecError(f"must be above 0, not {arguments.timeout:g}", where="--timeout")
-    ref, *others = parse_backend_list(arguments.backend, own=arguments.variants)
+    if not given.timeout > 0:
+        raise SpecError(f"must be above 0, not {given.timeout:g}", where="--timeout")
+    ref, *others = parse_backend_list(given.backend, own=given.variants)
     if others:
-        raise SpecError("one backend at a time", where=f"bench probe {arguments.backend}")
-    if ref.url and arguments.model is not None:
+        raise SpecError("one backend at a time", where=f"bench probe {given.backend}")
+    if ref.url and given.model is not None:
         hint = "--model-name NAME is the model's name there"
         raise SpecError("has no effect on a server that runs already", where="--model", hint=hint)
-    with closing(progress_display()) as ui, _engine(ref, arguments, ui.stage) as engine:
+    with closing(progress_display()) as ui, _engine(ref, given, ui.stage) as engine:
         ui.stage(f"{ref.label}: probing")
-        probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)
+        probed = examine(engine, variant=ref.variant, limit_s=given.timeout)
         known = engine.facts["known"]
-    if arguments.json:
-        print(json.dumps(as_json(probed) | {"known": known}, indent=1))
-    else:
-        print(as_text(probed, known, page_width(UNBROKEN)))
-    return ExitCode.LIMIT_FAILED if probed.mismatches else ExitCode.OK
+    return Result(
+        lambda screen: as_text(probed, known, screen.rows),
+        lambda: as_json(probed) | {"known": known},
+        ExitCode.LIMIT_FAILED if probed.mismatches else ExitCode.OK,
+    )
 
 
-def _engine(
-    ref: "BackendRef", arguments: argparse.Namespace, say: "Say"
-) -> "AbstractContextManager[EngineSession]":
+def _engine(ref: "BackendRef", given: Options, say: "Say") -> "AbstractContextManager[EngineSession]":
     from harness.engines.check.available import Machine
     from harness.engines.check.preflight import require
     from harness.engines.provide.models import find_model
@@ -86,12 +102,12 @@ def _engine(
     from harness.engines.start.request import EngineRequest
     from harness.spec.reach import with_reach
 
-    choice = resolve_launch(ref, arguments.launch)
+    choice = resolve_launch(ref, given.launch)
     ref = as_launched(ref, choice)
-    (ref,) = with_reach([ref], [ref.label], options.reach_flags(arguments))
+    (ref,) = with_reach([ref], [ref.label], given.reach)
     if choice.mode == "simulate":
         ref = simulated(ref, ())
-    model = find_model(arguments.model)
+    model = find_model(given.model)
     log = paths.cache_dir() / "logs" / f"probe-{ref.label}.log"
     wanted = EngineRequest(ref, choice, *model, log_path=log)
     require({ref.label: wanted}, Machine(say))

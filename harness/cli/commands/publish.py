@@ -1,9 +1,13 @@
 """`bench publish`: runs to an experiment tracker."""
 
 import argparse
+from dataclasses import dataclass
+from pathlib import Path
 
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError, extra_hint
+from harness.cli.typed import Flags
+from harness.errors import SpecError, extra_hint
 
 EPILOG = f"""One entry per backend and load point: settings, the estimates over the repeats with the ends
 of their 95% intervals, report and summary as files. Needs the tracker's extra:
@@ -13,6 +17,16 @@ Exit codes: 0 success; 2 no such run, or no valid cell in it; 3 the tracker refu
 package is missing"""
 
 _FILES = ("report.html", "summary.json", "table.md")
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    runs: tuple[str, ...]
+    out: Path
+    to: str
+    at: str | None
+    project: str
+    json: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,18 +43,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--project", default="bench", metavar="NAME", help="experiment or project (default: bench)"
     )
+    options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.report.exchange.trackers import TRACKERS, entries
     from harness.store import open_run
 
-    for name in arguments.runs:
-        folder = open_run(name, arguments.out)
+    published = []
+    for name in given.runs:
+        folder = open_run(name, given.out)
         logged = list(entries(folder.read_summary()))
         if not logged:
             raise SpecError("no cell is valid, so there is no figure to publish", where=folder.run_id)
         files = [path for file in _FILES if (path := folder.path / file).exists()]
-        TRACKERS[arguments.to](logged, files, arguments.at, arguments.project)
-        print(f"{folder.run_id}: entries in project {arguments.project} of {arguments.to}: {len(logged)}")
-    return ExitCode.OK
+        TRACKERS[given.to](logged, files, given.at, given.project)
+        text = f"{folder.run_id}: entries in project {given.project} of {given.to}: {len(logged)}"
+        put(Result(text), as_json=given.json)
+        published.append({"run": folder.run_id, "entries": len(logged)})
+    return Result(document=lambda: {"to": given.to, "project": given.project, "runs": published})

@@ -7,14 +7,18 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from harness.cli.display.output import page_width
+from harness.cli.display.output import page_width, print_note
+from harness.cli.display.result import Result
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError
+from harness.cli.typed import Flags
+from harness.errors import SpecError
 from harness.model.numbers import counted
 from harness.untrusted import inert
 
@@ -51,6 +55,15 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 Row = Sequence[Any]
 
 
+@dataclass(frozen=True)
+class Options(Flags):
+    sql: str
+    out: Path
+    run: tuple[str, ...] | None
+    csv: bool
+    json: bool
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sql", metavar="SQL", help='one SELECT in DuckDB\'s SQL: "select * from cells"')
     options.add_runs_folder(parser)
@@ -63,27 +76,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(form, "print JSON, one object per row")
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
+    """Prints rows as they come, however many: they are never one document in memory."""
     import duckdb
 
     from harness.report.samples import tpot_ms_by_seq
     from harness.store import parquet
     from harness.store.database import database
 
-    folders = _folders(arguments)
-    with database(folders, tpot_ms_by_seq, _views_in(arguments.sql)) as (connected, faults):
+    folders = _folders(given)
+    with database(folders, tpot_ms_by_seq, _views_in(given.sql)) as (connected, faults):
         for fault in faults:
-            if arguments.run:
+            if given.run:
                 raise fault
-            print(f"warning: run left out: {fault}", file=sys.stderr)
+            print_note(f"warning: run left out: {fault}")
         if len(faults) == len(folders):
-            raise SpecError("no run can be read", where=str(arguments.out))
+            raise SpecError("no run can be read", where=str(given.out))
         try:
-            names, rows = selected(connected, arguments.sql)
-            if arguments.csv:
+            names, rows = selected(connected, given.sql)
+            if given.csv:
                 write_csv(names, rows, sys.stdout)
             else:
-                (_print_json if arguments.json else _print_table)(names, rows)
+                (_print_json if given.json else _print_table)(names, rows)
         except duckdb.Error as error:
             parquet.check_memory(error)
             raise SpecError(
@@ -91,18 +105,17 @@ def main(arguments: argparse.Namespace) -> int:
                 where="SQL",
                 hint='`bench query "describe requests"` lists columns, `bench query --help` the views',
             ) from None
-    return ExitCode.OK
+    return Result()
 
 
-def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
+def _folders(given: Options) -> list["RunFolder"]:
     from harness.store import each_once, open_run, stored_runs
 
-    given = arguments.run
-    opened = [open_run(name, arguments.out) for name in given] if given else stored_runs(arguments.out)
+    opened = [open_run(name, given.out) for name in given.run] if given.run else stored_runs(given.out)
     if not opened:
         raise SpecError(
             "no runs here",
-            where=str(arguments.out),
+            where=str(given.out),
             hint="give the folder of the runs with --out",
         )
     return each_once(opened)
@@ -146,7 +159,7 @@ def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
     print(frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)")
     left = sum(1 for _row in rows)
     if left:
-        print(f"{counted(left, 'more row')}: --csv or --json prints all", file=sys.stderr)
+        print_note(f"{counted(left, 'more row')}: --csv or --json prints all")
 
 
 def _word(value: Any) -> str:

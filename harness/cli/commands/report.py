@@ -1,16 +1,17 @@
 """`bench report`: everything that can be derived from a run folder, derived again; or one page of several."""
 
 import argparse
-import json
 import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from harness.cli.commands import runs_page
-from harness.cli.display.output import page_width
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError, page_address
+from harness.cli.typed import ResultForms, typed
+from harness.errors import SpecError, page_address
 from harness.model import Prices
 from harness.model.lines import wrap
 
@@ -18,6 +19,19 @@ if TYPE_CHECKING:
     from harness.store import RunFolder
 
 TOOLS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf")
+
+
+@dataclass(frozen=True)
+class Options(ResultForms):
+    runs: tuple[str, ...]
+    tool: str | None
+    html: Path | None
+    out: Path
+    prices: Prices | None
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        return typed(cls, parsed, prices=options.prices(parsed))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,68 +49,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_prices(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.cli.commands.imports import made, results_at
     from harness.store import open_run
 
-    _check(arguments)
-    if arguments.html:
-        return _several(arguments)
-    width = page_width()
+    _check(given)
+    if given.html:
+        return _several(given, given.html)
     with ExitStack() as stack:
-        imports = arguments.out
-        if arguments.tool:  # runs that are made of files for --as are removed afterwards
+        imports = given.out
+        if given.tool:  # runs that are made of files for --as are removed afterwards
             imports = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-import-")))
-        for name in arguments.runs:
+        for name in given.runs:
             found = results_at(name)
-            folder = made([found], imports, [name]) if found else open_run(name, arguments.out)
-            if arguments.tool:
-                _as_peer(folder, arguments.tool, width, as_json=arguments.json)
+            folder = made([found], imports, [name]) if found else open_run(name, given.out)
+            if given.tool:
+                put(_as_peer(folder, given.tool), as_json=given.json)
             else:
-                _rebuild(folder, arguments, options.prices(arguments))
-    return ExitCode.OK
+                _rebuild(folder, given)
+    return Result()
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(given: Options) -> None:
     """Raises SpecError for flags that have no effect together."""
-    priced = any((arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices))
-    given = {"--as": arguments.tool, "--json": arguments.json, "-v": arguments.verbose, "a price": priced}
-    used = [flag for flag, value in given.items() if value]
-    if arguments.html and used:
+    flags = {"--as": given.tool, "--json": given.json, "-v": given.verbose, "a price": given.prices}
+    used = [flag for flag, value in flags.items() if value]
+    if given.html and used:
         raise SpecError(f"not with {used[0]}: the page of several runs has none of it", where="--html")
-    if arguments.tool and (unread := [flag for flag in used if flag in ("-v", "a price")]):
+    if given.tool and (unread := [flag for flag in used if flag in ("-v", "a price")]):
         raise SpecError(f"not with {unread[0]}: another tool reports none of it", where="--as")
-    if arguments.json and len(arguments.runs) > 1:
+    if given.json and len(given.runs) > 1:
         raise SpecError("one document is of one run", where="--json", hint="report each run by itself")
 
 
-def _several(arguments: argparse.Namespace) -> int:
+def _several(given: Options, page: Path) -> Result:
     """One page. The folders of the runs stay as they are; the first run is the baseline."""
     from harness.report.findings.against import answers, run_words
     from harness.verdicts.baseline import compare_runs
 
-    runs_page.check_several(arguments.runs)
-    runs = runs_page.opened(arguments.runs, arguments.out)
+    runs_page.check_several(given.runs)
+    runs = runs_page.opened(given.runs, given.out)
     document = compare_runs(runs)
-    runs_page.write(arguments.html, runs, document)
+    runs_page.write(page, runs, document)
     made_up = [run_words(run) for run in document.runs if run.simulated]
-    for line in (*answers(document), *made_up):
-        print("\n".join(wrap(line, page_width(), subsequent_indent="  ")))
-    print(f"\nreport: {arguments.html}")
-    return ExitCode.OK
+    return Result(
+        lambda screen: (
+            *(
+                part
+                for line in (*answers(document), *made_up)
+                for part in wrap(line, screen.width, subsequent_indent="  ")
+            ),
+            f"\nreport: {page}",
+        )
+    )
 
 
-def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: Prices | None) -> None:
+def _rebuild(folder: "RunFolder", given: Options) -> None:
     from harness.cli.display.results import show
     from harness.spec.prices import check_priced
     from harness.summary import summarise_folder
 
-    check_priced(priced, [*folder.read_manifest().backends])
-    folder.write_summary(summarise_folder(folder, priced))
-    show(folder, arguments)
+    check_priced(given.prices, [*folder.read_manifest().backends])
+    folder.write_summary(summarise_folder(folder, given.prices))
+    show(folder, given)
 
 
-def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> None:
+def _as_peer(folder: "RunFolder", name: str) -> Result:
     """Writes nothing: the folder says what we measured."""
     from harness.metrics.peers import recompute, tool_named
     from harness.report.text import peers
@@ -116,7 +134,7 @@ def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> No
             hint=f"{page_address('import')} has the tools and flags that keep them",
         )
     views = {cell: recompute([tool], *folder.read_cell(cell))[tool.name] for cell in folder.cells()}
-    if as_json:
-        print(json.dumps(peers.as_json(summary, tool, views), indent=1))
-    else:
-        print(peers.terminal(summary, tool, views, width), end="")
+    return Result(
+        lambda screen: peers.terminal(summary, tool, views, screen.width),
+        lambda: peers.as_json(summary, tool, views),
+    )

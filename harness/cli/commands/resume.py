@@ -2,13 +2,16 @@
 
 import argparse
 import shlex
-import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.display.output import agreed, can_ask
+from harness.cli.display.output import agreed, can_ask, print_note
+from harness.cli.display.result import Result
 from harness.cli.flags import options
+from harness.cli.typed import RunOutput
 from harness.errors import SpecError
 from harness.model import UNSET, Manifest
 from harness.model.numbers import counted
@@ -19,6 +22,13 @@ if TYPE_CHECKING:
 EPILOG = """A run folder says which servers get requests, with which key, and which programs start them. These
 are compared with a record that this machine keeps of each run it began. Where they differ, or the run was
 begun elsewhere, they are shown, and you decide."""
+
+
+@dataclass(frozen=True)
+class Options(RunOutput):
+    run: str
+    trust_folder: bool
+    out: Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run_output(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.cli.commands.run_session import resumed, run_and_show
     from harness.run.keep import origin
     from harness.run.keep.manifest import require_unchanged
@@ -40,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.run.setup.prepare import prepare
     from harness.store import open_run
 
-    folder = open_run(arguments.run, arguments.out)
+    folder = open_run(given.run, given.out)
     stored = folder.read_manifest()
     if folder.is_held:
         raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
@@ -50,12 +60,12 @@ def main(arguments: argparse.Namespace) -> int:
         if invalid := sum(cell.invalid for cell in cells):
             hint = f"only a new run measures {counted(invalid, 'INVALID cell')} again; {hint}"
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path), hint=hint)
-    given = stored_options(stored, str(folder.path / "manifest.json"))
-    if (doubts := origin.differences(folder.run_id, given)) and not arguments.trust_folder:
+    begun_with = stored_options(stored, str(folder.path / "manifest.json"))
+    if (doubts := origin.differences(folder.run_id, begun_with)) and not given.trust_folder:
         _require_trust(folder, doubts)
-    prepared = prepare(given)
+    prepared = prepare(begun_with)
     require_unchanged(folder, prepared)
-    return run_and_show(prepared, partial(resumed, prepared, folder), arguments)
+    return run_and_show(prepared, partial(resumed, prepared, folder), given)
 
 
 def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
@@ -68,7 +78,7 @@ def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
     )
     if not can_ask():
         raise error
-    print(error, file=sys.stderr)
+    print_note(str(error))
     if not agreed("resume with them?"):
         raise SpecError("not resumed", where=str(folder.path))
 

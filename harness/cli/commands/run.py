@@ -1,17 +1,19 @@
 """`bench run`: flags to RunOptions, then the run, then what a person or a script reads."""
 
 import argparse
-import json
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
-from harness.cli.display.live import wrapped
-from harness.cli.display.output import page_width
+from harness.cli.display.output import print_note
+from harness.cli.display.result import Result
 from harness.cli.flags import argument_types, options
 from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
 from harness.cli.flags.overrides import overrides_of
-from harness.errors import ExitCode, SpecError
+from harness.cli.typed import RunOutput, typed
+from harness.errors import SpecError
 from harness.host import paths
 from harness.model import as_json
 from harness.model.choices import Arrival, Balance, BetweenRepeats, Pairing
@@ -25,6 +27,27 @@ if TYPE_CHECKING:
 
 # Never accepted: what stands on a command line is seen by every user of the machine and kept by shells.
 _SECRETS = ("--api-key", "--token", "--api_key")
+
+
+@dataclass(frozen=True)
+class Options(RunOutput):
+    run: "RunOptions"
+    overrides: Mapping[str, object]  # keys of --set alone
+    dry_run: bool
+    anyway: bool
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace, command: tuple[str, ...] | None = None) -> Self:
+        """`command`: what the manifest keeps; None: this process's command line. Raises SpecError."""
+        run = options.run_options(
+            parsed,
+            scenario=_scenario(parsed),
+            overrides=overrides_of(parsed),
+            load_from=options.load_from(parsed),
+            prices=options.prices(parsed),
+            command=command or ("bench", *sys.argv[1:]),
+        )
+        return typed(cls, parsed, run=run)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -282,73 +305,55 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
     )
 
 
-def main(arguments: argparse.Namespace) -> int:
-    return measure(arguments, ("bench", *sys.argv[1:]))
+def main(given: Options) -> Result:
+    return measure(given)
 
 
-def measure(
-    arguments: argparse.Namespace,
-    command: tuple[str, ...],
-    sketch: "Sketch | None" = None,
-) -> int:
-    """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
-    prepared = checked(arguments, command)
+def measure(given: Options, sketch: "Sketch | None" = None) -> Result:
+    """`sketch` draws what stands between the table and its conclusion."""
+    prepared = checked(given)
     options.check_folder(prepared.options.out, f"--out {prepared.options.out}")
-    if arguments.dry_run:
+    if given.dry_run:
         from harness.cli.display.dry_run import describe
 
         plan = describe(prepared)
-        if arguments.json:
-            print(json.dumps(as_json(plan.document), indent=1))
-        else:
-            print(plan.as_text(verbose=arguments.verbose, width=page_width()))
-        return ExitCode.OK
+        return Result(
+            lambda screen: plan.as_text(verbose=given.verbose, width=screen.width),
+            lambda: as_json(plan.document),
+        )
 
     from harness.cli.commands.run_session import run_and_show, started
     from harness.cli.display.foreseen import confirm, unsupported
 
-    confirm(prepared, anyway=arguments.anyway)
+    confirm(prepared, anyway=given.anyway)
     for line in unsupported(prepared):
-        print(wrapped(f"note: {line}", page_width()), file=sys.stderr)
-    return run_and_show(prepared, partial(started, prepared, anyway=arguments.anyway), arguments, sketch)
+        print_note(f"note: {line}")
+    return run_and_show(prepared, partial(started, prepared, anyway=given.anyway), given, sketch)
 
 
-def checked(arguments: argparse.Namespace, command: tuple[str, ...]) -> "Prepared":
+def checked(given: Options) -> "Prepared":
     """All that can be known to be wrong before anything is started. Raises BenchError."""
     from harness.run.setup.mismatches import check_without_engine
     from harness.run.setup.prepare import prepare
     from harness.spec.strict import UnknownKeyError
 
     try:
-        prepared = prepare(options_of(arguments, command))
+        prepared = prepare(given.run)
     except UnknownKeyError as error:
-        raise options.by_flag(error, arguments.overrides) from None
+        raise options.by_flag(error, given.overrides) from None
     check_without_engine(prepared.options, [backend.ref for backend in prepared.backends])
     return prepared
 
 
-def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
-    from harness.cluster.options import asked
-
-    return options.run_options(
-        arguments,
-        scenario=_scenario(arguments),
-        overrides=overrides_of(arguments),
-        load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
-        prices=options.prices(arguments),
-        command=command,
-    )
-
-
-def _scenario(arguments: argparse.Namespace) -> str:
-    trace = getattr(arguments, "prompts.file")
-    if arguments.depth and trace:
+def _scenario(parsed: argparse.Namespace) -> str:
+    trace = getattr(parsed, "prompts.file")
+    if parsed.depth and trace:
         raise SpecError("a trace has its own depths", where="--depth", hint="give --depth without --trace")
-    if arguments.depth and arguments.scenario is None:
+    if parsed.depth and parsed.scenario is None:
         return "context-depth"
-    if arguments.scenario is None and trace is None:
+    if parsed.scenario is None and trace is None:
         raise SpecError("--scenario is required", hint="`bench list scenarios` shows the names")
-    return trace_scenario(trace) if arguments.scenario is None else str(arguments.scenario)
+    return trace_scenario(trace) if parsed.scenario is None else str(parsed.scenario)
 
 
 def trace_scenario(file: str) -> str:

@@ -1,6 +1,5 @@
 """A run from its first engine to the table a person reads, and the exit code a script reads."""
 
-import argparse
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -9,12 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from harness import report
-from harness.cli.display.live import wrapped
 from harness.cli.display.metrics_port import serving
-from harness.cli.display.output import page_width, print_error, progress_display
+from harness.cli.display.output import progress_display
 from harness.cli.display.progress import Display
+from harness.cli.display.result import Result, put
 from harness.cli.display.results import as_document, show
-from harness.errors import ExitCode, SetupError, StorageError
+from harness.cli.typed import RunOutput
+from harness.errors import BenchError, ExitCode, SetupError, StorageError
 from harness.report.text.screen import Sketch
 from harness.run.execute import Run
 from harness.run.setup.options import Ui
@@ -53,38 +53,50 @@ def _check(prepared: Prepared, ui: Ui, *, anyway: bool = False, resumed: bool = 
 def run_and_show(
     prepared: Prepared,
     begin: Callable[[Ui], AbstractContextManager[Run]],
-    arguments: argparse.Namespace,
+    form: RunOutput,
     sketch: Sketch | None = None,
-) -> int:
-    with (
-        closing(progress_display(verbose=arguments.verbose)) as ui,
-        serving(arguments.metrics_port, ui.state),
-    ):
+) -> Result:
+    """Prints while the run's folder is held; the result that is left is its exit code and what to do next."""
+    with closing(progress_display(verbose=form.verbose)) as ui, serving(form.metrics_port, ui.state):
         for why in dict.fromkeys(backend.launch.why for backend in prepared.backends):
             ui.note(why)
         with begin(ui) as run:
             ui.follow(run)
             run.execute()
             ui.close()  # the answer stands where it was
-            cut_short = _show(run, arguments, sketch, ui)
+            cut_short = _show(run, form, sketch, ui)
+    path = shlex.quote(str(run.folder.path))
     if run.interrupted:
         kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
-        _print_next(kept, "measure the rest", "resume", run.folder.path)
-    elif cut_short:
-        _print_next("interrupted: what was measured is kept", "make the report", "report", run.folder.path)
-        return ExitCode.INTERRUPTED
-    return _exit_code(run)
+        seen = run.cells and not form.json and sys.stdout.isatty()  # below the table
+        notes = [kept] if seen else _next(f"{kept}; to measure the rest:", f"resume {path}")
+        return Result(code=ExitCode.INTERRUPTED, notes=notes)
+    if cut_short:
+        kept = "interrupted: what was measured is kept; to make the report:"
+        return Result(code=ExitCode.INTERRUPTED, notes=_next(kept, f"report {path}"))
+    return Result(code=exit_code(run.summary, failures=bool(run.failures)), notes=_failed(run))
 
 
-def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None, ui: Display) -> bool:
+def _next(kept: str, command: str) -> list[str]:
+    """The command has a line to itself, so that it can be copied."""
+    return [kept, f"  bench {command}"]
+
+
+def _failed(run: Run) -> list[BenchError]:
+    if run.cells or not run.failures:
+        return []
+    backends = ", ".join(dict.fromkeys(failure.backend for failure in run.failures))
+    return [SetupError("no backend could be measured", where=backends)]
+
+
+def _show(run: Run, form: RunOutput, sketch: Sketch | None, ui: Display) -> bool:
     """Whether that was interrupted. A run without cells has a document, and nothing for a person."""
-    draws = run.cells and not arguments.no_report
+    draws = run.cells and not form.no_report
     try:
-        if arguments.json or run.cells:
-            show(run.folder, arguments, sketch, partial(_drawn, ui=ui) if draws else lambda _folder: ())
+        if form.json or run.cells:
+            show(run.folder, form, sketch, partial(_drawn, ui=ui) if draws else lambda _folder: ())
     except KeyboardInterrupt:
-        if arguments.json:
-            print(as_document(run.folder))
+        put(Result(document=lambda: as_document(run.folder)), as_json=form.json)
         return True
     return False
 
@@ -99,18 +111,3 @@ def _drawn(folder: RunFolder, ui: Display) -> list[Path]:
         raise StorageError(error.what, where=error.where, hint=hint) from error
     finally:
         ui.close()
-
-
-def _print_next(kept: str, purpose: str, command: str, run: Path) -> None:
-    """The command has a line to itself, so that it can be copied."""
-    print(wrapped(f"{kept}; to {purpose}:", page_width()), file=sys.stderr)
-    print(f"  bench {command} {shlex.quote(str(run))}", file=sys.stderr)
-
-
-def _exit_code(run: Run) -> ExitCode:
-    if run.interrupted:
-        return ExitCode.INTERRUPTED
-    if run.failures and not run.cells:
-        backends = ", ".join(dict.fromkeys(failure.backend for failure in run.failures))
-        print_error(SetupError("no backend could be measured", where=backends))
-    return exit_code(run.summary, failures=bool(run.failures))

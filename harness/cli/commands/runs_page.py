@@ -1,13 +1,13 @@
 """The page of several runs, as `bench report --html` and `bench compare --html` write it."""
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import print_note
 from harness.errors import SpecError, writing
 from harness.model import RunComparison
 from harness.untrusted import inert
@@ -52,7 +52,7 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
             run = load_run(source, results, unverified=unverified)
             loaded.append(replace(run, samples=dict(run.samples)) if found else run)  # its folder goes
             for note in loaded[-1].notes:
-                print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
+                print_note(inert(f"{'warning' if unverified else 'note'}: {note}"))
         return comparable(loaded)
 
 

@@ -20,7 +20,7 @@ def check_entries(
 
     `extra`: flags of every run.
     """
-    from harness.cli.commands.run import checked
+    from harness.cli.commands.run import Options, checked
     from harness.cli.flags.parsers import command_parser
 
     for number, entry in enumerate(suite.run):
@@ -29,7 +29,8 @@ def check_entries(
             continue
         flags = [*entry.flags(), *extra]
         try:
-            yield checked(command_parser("run").parse_args(flags), ("bench", "run", *flags))
+            parsed = command_parser("run").parse_args(flags)
+            yield checked(Options.from_parsed(parsed, ("bench", "run", *flags)))
         except BenchError as error:
             yield _located(error, entry, f"{path}:run[{number}]")
 

@@ -3,26 +3,47 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from harness.cli.display.output import progress_display
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
 from harness.cli.flags.argument_types import duration_s
+from harness.cli.typed import Flags, typed
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
 from harness.model.measures import measure, verdict_ways
 from harness.model.numbers import counted
 
 if TYPE_CHECKING:
-    from harness.tune import Result
+    from harness.run.setup.options import RunOptions
+    from harness.tune import Result as Tuned
 
 EPILOG = """Searches the keys in [engine.tunable] of the definition, one after the other: short trials first,
 longer ones for the better half. No trial starts after the budget is spent. Then
 the best values are compared with the default over several runs, and stored only if the verdict is "faster".
 
 Use them with `bench run --backends NAME,NAME@tuned`; a file written with --to is NAME@FILE.toml."""
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    run: "RunOptions"
+    budget: float
+    load: float | None
+    metric: str | None
+    comparison_repeats: int | None
+    to: Path | None
+    json: bool
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        command = ("bench", *sys.argv[1:])
+        return typed(cls, parsed, run=options.run_options(parsed, backends=parsed.backend, command=command))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,79 +82,97 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_runs_folder(parser, "the trials")
     options.add_former_results_flag(parser)
+    options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.spec.backend_refs import parse_backend_list
     from harness.spec.tuned import tuned_path
     from harness.tune import Settings, tune
 
-    if arguments.to is not None and arguments.to.suffix != ".toml":
-        raise SpecError("must end in .toml", where=f"--to {arguments.to}")
-    if arguments.out.suffix == ".toml":  # what --to was called before 0.2
+    out, backend = given.run.out, given.run.backends
+    if given.to is not None and given.to.suffix != ".toml":
+        raise SpecError("must end in .toml", where=f"--to {given.to}")
+    if out.suffix == ".toml":  # what --to was called before 0.2
         raise SpecError(
             "is the folder of the trials",
-            where=f"--out {arguments.out}",
+            where=f"--out {out}",
             hint="--to names the variant's file",
         )
-    options.check_folder(arguments.out, f"--out {arguments.out}")
-    for flag, path in (("--out", arguments.out), ("--to", arguments.to)):
+    options.check_folder(out, f"--out {out}")
+    for flag, path in (("--out", out), ("--to", given.to)):
         if {",", "="} & set(str(path)):
             raise SpecError(
                 "a list of backends cannot name a file with ',' or '=' in its path", where=f"{flag} {path}"
             )
-    ref, *_ = parse_backend_list(arguments.backend)
-    target = arguments.to or tuned_path(ref.definition.name)  # written when the budget is spent
+    ref, *_ = parse_backend_list(backend)
+    target = given.to or tuned_path(ref.definition.name)  # written when the budget is spent
     options.check_folder(target.parent, f"--to {target}")
     if paths.entry(target) not in ("file", None):
         raise SpecError("is no file that can be replaced", where=f"--to {target}")
-    command = ("bench", *sys.argv[1:])
-    wanted = options.run_options(arguments, backends=arguments.backend, command=command)
     settings = Settings(
-        wanted,
-        budget_s=arguments.budget,
-        load=arguments.load,
-        metric=arguments.metric,
-        repeats=arguments.comparison_repeats,
-        out=arguments.to,
+        given.run,
+        budget_s=given.budget,
+        load=given.load,
+        metric=given.metric,
+        repeats=given.comparison_repeats,
+        out=given.to,
     )
     with closing(progress_display()) as ui:
-        result = tune(settings, ui)
-    return _show(result, arguments)
-
-
-def _show(result: "Result", arguments: argparse.Namespace) -> int:
-    from harness.report.findings.notes import SIMULATED
-    from harness.report.view import point_words
-    from harness.spec.tuned import values_text
-
-    backend = arguments.backend
-    failed = sum(trial.value is None for trial in result.trials)
-    if result.simulated:
-        print(SIMULATED)
-    trials, shown = counted(len(result.trials), "trial"), measure(result.metric)
-    print(f"{trials}, {failed} failed: {shown.name} at {point_words(result.point)}")
-    better, _worse = verdict_ways(shown)
-    if result.interrupted:
-        print(f"interrupted: what was tried is kept in {result.folder}", file=sys.stderr)
-        return ExitCode.INTERRUPTED
-    values = values_text(result.values)
-    if result.stored is not None:
-        name = backend.partition("@")[0]
-        named = arguments.to or name.partition("==")[0] != result.stored.stem  # else found by its name
-        given = (shlex.quote(f"{key}={value}") for key, value in arguments.engine_values.items())
-        fixed = "".join(f" --engine-set {setting}" for setting in given)
-        print(f"tuned {backend} is {better}: {values}\n  {result.why}")
-        print(f"stored in {result.stored}; use it as {name}@{result.stored if named else 'tuned'}{fixed}")
-    elif result.verdict is None:
-        print(f"the default stands: {result.why}")
-    else:
-        print(f"the default stands: {values} is not shown to be {better}\n  {result.verdict}: {result.why}")
-    if result.unfinished:
-        print(f"not decided: {result.unfinished}")
-    print(f"trials: {result.folder}", flush=True)
-    if result.comparison is not None:
+        tuned = tune(settings, ui)
+    if tuned.interrupted:
+        kept = f"interrupted: what was tried is kept in {tuned.folder}"
+        return Result(_trials(tuned), lambda: _document(tuned), ExitCode.INTERRUPTED, [kept])
+    put(Result((*_trials(tuned), *_lines(tuned, given))), as_json=given.json)
+    if tuned.comparison is not None:
         from harness import report
 
-        report.build(result.comparison)  # takes seconds
-    return ExitCode.OK
+        report.build(tuned.comparison)  # takes seconds
+    return Result(document=lambda: _document(tuned))
+
+
+def _document(tuned: "Tuned") -> dict[str, object]:
+    return {
+        "metric": tuned.metric,
+        "load": {"kind": tuned.point.kind, "value": tuned.point.value},
+        "trials": [asdict(trial) for trial in tuned.trials],
+        "values": dict(tuned.values),
+        "simulated": tuned.simulated,
+        "verdict": tuned.verdict,
+        "why": tuned.why,
+        "stored": None if tuned.stored is None else str(tuned.stored),
+        "not_decided": tuned.unfinished or None,
+        "folder": str(tuned.folder),
+    }
+
+
+def _trials(tuned: "Tuned") -> Iterator[str]:
+    from harness.report.findings.notes import SIMULATED
+    from harness.report.view import point_words
+
+    failed = sum(trial.value is None for trial in tuned.trials)
+    if tuned.simulated:
+        yield SIMULATED
+    trials, shown = counted(len(tuned.trials), "trial"), measure(tuned.metric)
+    yield f"{trials}, {failed} failed: {shown.name} at {point_words(tuned.point)}"
+
+
+def _lines(tuned: "Tuned", given: Options) -> Iterator[str]:
+    from harness.spec.tuned import values_text
+
+    backend, values = given.run.backends, values_text(tuned.values)
+    better, _worse = verdict_ways(measure(tuned.metric))
+    if tuned.stored is not None:
+        name = backend.partition("@")[0]
+        named = given.to or name.partition("==")[0] != tuned.stored.stem  # else found by its name
+        settings = (shlex.quote(f"{key}={value}") for key, value in given.run.engine_values.items())
+        fixed = "".join(f" --engine-set {setting}" for setting in settings)
+        yield f"tuned {backend} is {better}: {values}\n  {tuned.why}"
+        yield f"stored in {tuned.stored}; use it as {name}@{tuned.stored if named else 'tuned'}{fixed}"
+    elif tuned.verdict is None:
+        yield f"the default stands: {tuned.why}"
+    else:
+        yield f"the default stands: {values} is not shown to be {better}\n  {tuned.verdict}: {tuned.why}"
+    if tuned.unfinished:
+        yield f"not decided: {tuned.unfinished}"
+    yield f"trials: {tuned.folder}"

@@ -2,15 +2,37 @@
 
 import argparse
 import time
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from harness.cli.display.output import progress_display
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
-from harness.errors import ExitCode, SetupError, SpecError
+from harness.cli.typed import Flags
+from harness.errors import SetupError, SpecError
 from harness.host import paths
 
+if TYPE_CHECKING:
+    from harness.model.choices import Device, LaunchMode
+
 _POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    backend: str
+    model: str | None
+    launch: "LaunchMode"
+    device: "Device"
+    gpus: tuple[str, ...]
+    gpu_wait_s: float
+    port: int | None
+    host: str | None
+    engine_values: Mapping[str, str]
+    variants: Mapping[str, str]
+    json: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_engine_set(parser, "engine value")
     options.add_variants(parser)
+    options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.engines.check.available import Machine
     from harness.engines.check.preflight import require
     from harness.engines.provide.logged import own_log
@@ -49,30 +72,30 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.run.setup.backends import check_variants
     from harness.spec.backend_refs import parse_backend_list
 
-    refs = parse_backend_list(arguments.backend, own=arguments.variants)
+    refs = parse_backend_list(given.backend, own=given.variants)
     if len(refs) != 1 or refs[0].url:
         raise SpecError("one engine without a URL can be started at a time", where="bench up")
-    check_variants(refs, arguments.variants, arguments.engine_values)
+    check_variants(refs, given.variants, given.engine_values)
     (ref,) = refs
-    choice = resolve_launch(ref, arguments.launch, arguments.device, arguments.gpus)
+    choice = resolve_launch(ref, given.launch, given.device, given.gpus)
     ref = as_launched(ref, choice)
-    if choice.mode == "compose" and arguments.host:
+    if choice.mode == "compose" and given.host:
         raise SpecError(
             "a container is published on 127.0.0.1 alone", where="--host", hint="use --launch process"
         )
-    if ":" in (arguments.host or ""):
-        raise SpecError("is not an IPv4 address", where=f"--host {arguments.host}", hint="such as 10.0.0.9")
+    if ":" in (given.host or ""):
+        raise SpecError("is not an IPv4 address", where=f"--host {given.host}", hint="such as 10.0.0.9")
     if choice.mode == "compose":
         _refuse_twice(ref.label)
-    values = dict(arguments.engine_values)
-    port = None if arguments.port is None else str(arguments.port)
+    values = dict(given.engine_values)
+    port = None if given.port is None else str(given.port)
     if port is not None and values.setdefault("port", port) != port:
         raise SpecError("another flag sets it otherwise", where="--engine-set port", hint="leave it out")
-    model_name, model = find_model(arguments.model)
+    model_name, model = find_model(given.model)
     with closing(progress_display()) as ui:
         ui.note(choice.why)
-        host = arguments.host or HOST
-        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait_s, gpus=arguments.gpus, host=host)
+        host = given.host or HOST
+        machine = Machine(ui.stage, gpu_wait_s=given.gpu_wait_s, gpus=given.gpus, host=host)
         wanted = EngineRequest(
             ref,
             choice,
@@ -80,8 +103,8 @@ def main(arguments: argparse.Namespace) -> int:
             model,
             log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
             values=values,
-            gpu_wait_s=arguments.gpu_wait_s,
-            gpus=arguments.gpus,
+            gpu_wait_s=given.gpu_wait_s,
+            gpus=given.gpus,
             host=host,
             keep=choice.mode == "compose",
         )
@@ -92,20 +115,30 @@ def main(arguments: argparse.Namespace) -> int:
             open_engine(replace(wanted, log_path=log), ui.stage) as engine,
         ):
             ui.close()
-            print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")
-            metrics = [
-                f" --metrics-url {source.base_url}"
-                for source in engine.counter_sources
-                if source is not engine
-            ]
-            own = ref.variant in arguments.variants  # which no other command line knows
+            metrics = [source.base_url for source in engine.counter_sources if source is not engine]
+            own = ref.variant in given.variants  # which no other command line knows
             name = f"{ref.variant}={ref.definition.name}" if own else ref.label
-            attach = f"--backends {name}={engine.base_url}{''.join(metrics)}"
-            print(f"measure it:  bench run --scenario shared-prefix {attach}")
-            if choice.mode == "compose":
-                print(f"its log:     bench logs {ref.label}\nstop it:     bench down {ref.label}", flush=True)
-                return ExitCode.OK
-            print(f"its log:     {engine.facts['log']}\nstop it:     Ctrl-C", flush=True)
+            attach = f"--backends {name}={engine.base_url}"
+            attach += "".join(f" --metrics-url {url}" for url in metrics)
+            stays = choice.mode == "compose"
+            shown = f"bench logs {ref.label}" if stays else str(engine.facts["log"])
+            ready = Result(
+                [
+                    f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}",
+                    f"measure it:  bench run --scenario shared-prefix {attach}",
+                    f"its log:     {shown}",
+                    f"stop it:     {f'bench down {ref.label}' if stays else 'Ctrl-C'}",
+                ],
+                lambda: {
+                    "backend": ref.label,
+                    "model": engine.served_name,
+                    "url": engine.base_url,
+                    "metrics_urls": metrics,
+                },
+            )
+            if stays:
+                return ready
+            put(ready, as_json=given.json)
             while (ended := engine.liveness.look()) is None:
                 time.sleep(_POLL_S)
             raise SetupError(f"ended: {ended.why}", where=ref.label, below=engine.log_tail(15))

@@ -6,21 +6,26 @@ import shlex
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from harness.cli.display.output import printed_command, progress_display
+from harness.cli.display.result import Result
 from harness.cli.flags import options
+from harness.cli.typed import RunOutput, typed
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.model.numbers import duration
 
 if TYPE_CHECKING:
+    from harness.cli.commands.run import Options as RunFlags
     from harness.engines.speak.server import Server
     from harness.host.access import Access
     from harness.probe import Look
     from harness.run.setup.options import Ui
     from harness.run.setup.sizing import Loads
     from harness.spec.backend import Backend
+    from harness.spec.reach import ReachFlags
 
 EPILOG = """Finds the model, the engine and a load that fits the time, and measures chat completions. From
 there on it is the `bench run` that is printed at the end; with --api, that measures another API. Two URLs are
@@ -54,6 +59,18 @@ class Found:
     look: "Look"
 
 
+@dataclass(frozen=True)
+class Options(RunOutput):
+    urls: tuple[str, ...]
+    minutes: float
+    reach: "ReachFlags"
+    out: Path
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        return typed(cls, parsed, reach=options.reach_flags(parsed))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "bench URL [URL2] [options]"
     parser.add_argument(
@@ -75,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run_output(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(options: Options) -> Result:
     from harness.cli.commands import run
     from harness.engines.speak.access import access_of
     from harness.host.address import address_of
@@ -84,11 +101,11 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.spec.reach import reach_of
     from harness.spec.scenario.limits import positive
 
-    given = _given(arguments.urls)
-    positive(arguments.minutes, "--minutes")
-    began, budget_s = time.monotonic(), 60 * arguments.minutes
-    with closing(progress_display(verbose=arguments.verbose)) as ui:
-        flags, names = options.reach_flags(arguments), [server.alias for server in given if server.alias]
+    given = _given(options.urls)
+    positive(options.minutes, "--minutes")
+    began, budget_s = time.monotonic(), 60 * options.minutes
+    with closing(progress_display(verbose=options.verbose)) as ui:
+        flags, names = options.reach, [server.alias for server in given if server.alias]
         reaches = [reach_of(flags, (server.alias,), names) for server in given]
         places = [frozenset(map(address_of, server.url.split("+"))) for server in given]
         if len(set(zip(places, reaches, strict=True))) < len(given):
@@ -104,13 +121,13 @@ def main(arguments: argparse.Namespace) -> int:
             for (server, model, access), definition in zip(asked, definitions, strict=True)
         ]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
-        words = words_of(servers, loads, arguments)
+        words = words_of(servers, loads, options)
         command = ("bench", "run", *words)
         ui.note(f"takes about {duration(loads.expected_s)}: {shlex.join(command)}")
-    code = run.measure(parsed(words), command, sketch)
-    if not arguments.json and code != ExitCode.INTERRUPTED:
-        print(printed_command("the same as: ", command))
-    return code
+    measured = run.measure(parsed(words, command), sketch)
+    if measured.code == ExitCode.INTERRUPTED:
+        return measured
+    return replace(measured, text=printed_command("the same as: ", command))
 
 
 def _given(words: Sequence[str]) -> list[Given]:
@@ -290,7 +307,7 @@ def _hint(url: str, status: int, chosen: str | None) -> str:
     return f"is an OpenAI-compatible server running there? Its address is what comes before /v1{unlisted}"
 
 
-def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
+def words_of(servers: Sequence[Found], loads: "Loads", given: Options) -> list[str]:
     """The words after `bench run`."""
     words = [
         "--scenario",
@@ -306,19 +323,19 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
         words += ["--repeats", str(loads.repeats), "--no-agreement"]
     if not loads.probe:
         words.append("--no-probe")
-    words += options.reach_words(arguments)
-    if arguments.out != options.RESULTS:
-        words += ["--out", str(arguments.out)]
-    if arguments.metrics_port:
-        words += ["--metrics-port", "{}:{}".format(*arguments.metrics_port)]
-    given = {"--verbose": arguments.verbose, "--json": arguments.json, "--no-report": arguments.no_report}
-    return [*words, *(flag for flag, is_given in given.items() if is_given)]
+    words += options.reach_words(given.reach)
+    if given.out != options.RESULTS:
+        words += ["--out", str(given.out)]
+    if given.metrics_port:
+        words += ["--metrics-port", "{}:{}".format(*given.metrics_port)]
+    forms = {"--verbose": given.verbose, "--json": given.json, "--no-report": given.no_report}
+    return [*words, *(flag for flag, wanted in forms.items() if wanted)]
 
 
-def parsed(words: Sequence[str]) -> argparse.Namespace:
+def parsed(words: Sequence[str], command: tuple[str, ...]) -> "RunFlags":
     """Parses words as `bench run` does: the line that is printed is the line that is run."""
     from harness.cli.commands import run
 
     parser = argparse.ArgumentParser(allow_abbrev=False)
     run.add_arguments(parser)
-    return parser.parse_args(words)
+    return run.Options.from_parsed(parser.parse_args(words), command)

@@ -1,13 +1,20 @@
 """`bench validate`: every wrong file, not only the first; of a suite every wrong run."""
 
 import argparse
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cli.display.output import print_error
+from harness.cli.display.result import Result
+from harness.cli.flags import options
+from harness.cli.typed import Flags
 from harness.errors import BenchError, ExitCode, SpecError
 from harness.host import paths
 from harness.model.numbers import counted
+
+
+@dataclass(frozen=True)
+class Options(Flags):
+    files: tuple[Path, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,30 +25,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="files of scenarios, backends, models and suites (default: all)",
     )
+    options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
-    files = arguments.files or [
+def main(given: Options) -> Result:
+    files = given.files or [
         path
         for kind in ("workloads", "workloads/suites", "backends")
         for path in paths.definitions(kind).values()
     ]
-    wrong = 0
-    for path in files:
-        errors: list[BenchError] = []
+    kinds: dict[Path, str] = {}
+    errors: dict[Path, list[BenchError]] = {path: [] for path in files}
+    for path in errors:
         try:
-            kind = _check(path, errors)
+            kinds[path] = _check(path, errors[path])
         except SpecError as error:
-            errors.append(error)
-        for found in errors:
-            print_error(found)
-        if errors:
-            wrong += 1
-        else:
-            print(f"{path}: {kind}, valid")
-    if wrong:
-        print(f"{wrong} of {counted(len(files), 'file')} wrong", file=sys.stderr)
-    return ExitCode.USAGE if wrong else ExitCode.OK
+            errors[path].append(error)
+    wrong = [path for path, found in errors.items() if found]
+    count = [f"{len(wrong)} of {counted(len(errors), 'file')} wrong"] if wrong else []
+    return Result(
+        [f"{path}: {kinds[path]}, valid" for path in errors if path not in wrong],
+        lambda: [
+            {
+                "file": str(path),
+                "kind": kinds.get(path),
+                "errors": [{"error": str(error), "hint": error.hint} for error in found],
+            }
+            for path, found in errors.items()
+        ],
+        ExitCode.USAGE if wrong else ExitCode.OK,
+        [*(error for path in wrong for error in errors[path]), *count],
+    )
 
 
 def _check(path: Path, errors: list[BenchError]) -> str:

@@ -1,12 +1,14 @@
 """`bench verify`: whether runs say what their records say."""
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.display.result import Result
 from harness.cli.flags import options
+from harness.cli.typed import Flags
 from harness.errors import ExitCode, SpecError
 from harness.model.numbers import counted
 from harness.untrusted import inert
@@ -30,6 +32,14 @@ cannot be computed again, or the seal is another one; 2 not a run with checksums
 _MOST = 20  # differences that are printed for a run
 
 
+@dataclass(frozen=True)
+class Options(Flags):
+    runs: tuple[str, ...]
+    seal: str | None
+    out: Path
+    json: bool
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs(parser)
     parser.add_argument("--seal", metavar="SHA256", help="seal that the run had when it was measured")
@@ -37,15 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(given: Options) -> Result:
     from harness.run.keep.verified import verify
     from harness.store import open_run, seal
 
-    if arguments.seal and len(arguments.runs) > 1:
+    if given.seal and len(given.runs) > 1:
         raise SpecError("is the seal of one run", where="--seal", hint="verify the runs one by one")
     checked: dict[str, Verified] = {}
-    for given in arguments.runs:
-        folder = open_run(given, arguments.out)
+    for name in given.runs:
+        folder = open_run(name, given.out)
         if not folder.has(seal.FILE):
             raise SpecError(
                 f"has no {seal.FILE}",
@@ -53,17 +63,18 @@ def main(arguments: argparse.Namespace) -> int:
                 hint="runs of before version 0.2 have no checksums",
             )
         checked[str(folder.path)] = verify(folder)
-    sealed = all(arguments.seal in (None, run.seal) for run in checked.values())
-    if arguments.json:
-        print(json.dumps({name: _as_json(run) for name, run in checked.items()}, indent=1))
-    for name, run in checked.items():
-        for line in () if arguments.json else _lines(run):
-            print(inert(f"{name}{line}"))
-        if not sealed:
-            stream = sys.stderr if arguments.json else sys.stdout
-            print(inert(f"{name}: is not what was sealed: its seal is {run.seal}"), file=stream)
+    unsealed = [
+        inert(f"{name}: is not what was sealed: its seal is {run.seal}")
+        for name, run in checked.items()
+        if given.seal not in (None, run.seal)
+    ]
     whole = all(run.whole for run in checked.values())
-    return ExitCode.OK if whole and sealed else ExitCode.LIMIT_FAILED
+    return Result(
+        [*(inert(f"{name}{line}") for name, run in checked.items() for line in _lines(run)), *unsealed],
+        lambda: {name: _as_json(run) for name, run in checked.items()},
+        ExitCode.OK if whole and not unsealed else ExitCode.LIMIT_FAILED,
+        unsealed if given.json else (),
+    )
 
 
 def _lines(run: "Verified") -> Iterator[str]:

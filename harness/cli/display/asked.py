@@ -11,12 +11,15 @@ def asked(scenario: Scenario) -> Iterator[str]:
     """`tokens: prefix 512, output 32` by the keys of [prompts], then the limits; files have lengths of their
     own."""
     prompts = asdict(scenario.prompts)
+    default = prompts.pop("unknown_output_tokens", None)  # of a file, unless all answers get one length
     for part in (prompts, *prompts.get("classes", ())):
         lengths = [
             f"{key.removesuffix('_tokens').replace('_', ' ')} {n:,}"
             for key, n in part.items()
             if key.endswith("_tokens") and n is not None
         ]
+        if default is not None and prompts["output_tokens"] is None:
+            lengths.append(f"output as the file says, or {default:,}")
         if lengths:
             yield f"{part['name'] + ' ' if 'name' in part else ''}tokens: {', '.join(lengths)}"
     limits = [

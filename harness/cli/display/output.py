@@ -58,6 +58,11 @@ def agreed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def print_note(text: str) -> None:
+    """What a person may want to know next to the result."""
+    print(fitted(text), file=sys.stderr, flush=True)
+
+
 def print_error(error: BenchError) -> None:
     text = fitted(_readable(f"error: {error}" + (f"\nhint: {error.hint}" if error.hint else "")))
     red, plain = ("\x1b[31m", "\x1b[0m") if wants_color(sys.stderr) else ("", "")

@@ -1,14 +1,12 @@
 """The result of a run on stdout: the first screen, everything with -v, or JSON. Then its page."""
 
-import argparse
-import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness import report
-from harness.cli.display.output import page_width, wants_color
+from harness.cli.display.result import Result, Screen, put
 from harness.cli.display.streams import UnreadError
+from harness.cli.typed import ResultForms
 from harness.errors import SetupError
 from harness.model import Summary, as_json
 from harness.report.findings.conclude import conclude
@@ -19,7 +17,7 @@ from harness.store import RunFolder
 
 def show(
     folder: RunFolder,
-    arguments: argparse.Namespace,
+    form: ResultForms,
     sketch: Sketch | None = None,
     draw: Callable[[RunFolder], Sequence[Path]] = report.build,
 ) -> None:
@@ -28,40 +26,43 @@ def show(
     JSON comes after the page, because an error of `draw` is the one document then. `sketch`: pictures between
     the table and its conclusion.
     """
-    if arguments.json:
+    if form.json:
         draw(folder)
-        print(as_document(folder))
+        put(Result(document=lambda: as_document(folder)), as_json=True)
         return
-    summary, width = folder.read_summary(), page_width()
+    summary = folder.read_summary()
     page = folder.path / "report.html"
     files: Sequence[Path] = ()
     try:
         try:
-            print("\n".join(_lines(summary, arguments, width, sketch)), end="\n\n", flush=True)
+            put(Result(lambda screen: (*_lines(summary, form, screen, sketch), "")))
         except (UnreadError, SetupError):  # nobody reads it, or it cannot be written: the page may be wanted
             draw(folder)
             raise
         files = draw(folder)
     finally:
-        print(f"run folder: {folder.path}")
-        if page in files:
-            print(f"report:     {page}")
-        print("\n".join(next_lines(summary, width, str(folder.path))))
+        drawn = [f"report:     {page}"] if page in files else []
+        put(
+            Result(
+                lambda screen: (
+                    f"run folder: {folder.path}",
+                    *drawn,
+                    *next_lines(summary, screen.width, str(folder.path)),
+                )
+            )
+        )
 
 
-def _lines(
-    summary: Summary, arguments: argparse.Namespace, width: int, sketch: Sketch | None
-) -> Iterator[str]:
-    color = wants_color(sys.stdout)
-    if not arguments.verbose:
-        yield screen(summary, width, color, sketch).rstrip()
+def _lines(summary: Summary, form: ResultForms, on: Screen, sketch: Sketch | None) -> Iterator[str]:
+    if not form.verbose:
+        yield screen(summary, on.width, on.color, sketch).rstrip()
         return
-    yield terminal(summary, width, color).rstrip()
+    yield terminal(summary, on.width, on.color).rstrip()
     if sketch:
-        yield f"\n{sketch(summary, width)}"
+        yield f"\n{sketch(summary, on.width)}"
 
 
-def as_document(folder: RunFolder) -> str:
+def as_document(folder: RunFolder) -> dict[str, object]:
     """summary.json and the conclusion: `concluded.schema.json`."""
     conclusion = as_json(conclude(folder.read_summary()))
-    return json.dumps({**folder.read_json("summary.json"), "conclusion": conclusion}, indent=1)
+    return {**folder.read_json("summary.json"), "conclusion": conclusion}

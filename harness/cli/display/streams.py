@@ -4,6 +4,7 @@ What is written to standard output on a terminal is inert: names and texts of ot
 nor set its title. A pipe or a file gets every character as it is.
 """
 
+import codecs
 import io
 import os
 import re
@@ -20,6 +21,27 @@ if TYPE_CHECKING:
 
 
 _OWN = re.compile(r"(\x1b\[(?:0|1|2|31|33|1;7)m)")  # colours of tables, which whoever sends them may use
+
+
+# In place of what an encoding lacks, such as ASCII in a container or Latin-1 of an old terminal.
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("−–", "-"),
+        **dict.fromkeys("“”„", '"'),
+        **dict.fromkeys("‘’", "'"),
+        **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
+        "…": "...",
+        "×": "x",
+        "→": "->",
+        "±": "+-",
+        "≤": "<=",
+        "≥": ">=",
+        "≈": "~",
+        "µ": "u",
+        "²": "^2",
+        "·": "*",
+    }
+)
 
 
 class UnreadError(Exception):
@@ -76,12 +98,23 @@ def prepare() -> None:
         sys.stderr = _text(_Stream(2, "w", closefd=False), sys.stderr)
 
 
+def _legible(error: UnicodeError) -> tuple[str, int]:
+    """The signs of our own texts in plain characters; names and texts of others as Python escapes them."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    plain = error.object[error.start : error.end].translate(_PLAIN)
+    return plain.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+codecs.register_error("legible", _legible)
+
+
 def _text(stream: _Stream, was: TextIO | None, kind: type[io.TextIOWrapper] = io.TextIOWrapper) -> TextIO:
     """Takes every character, whatever the locale can write."""
     return kind(
         io.BufferedWriter(stream),
         encoding=was.encoding if was else None,
-        errors="backslashreplace",
+        errors="legible",
         line_buffering=stream.fileno() == 2 or stream.isatty(),
     )
 

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from harness.cli.flags import argument_types
+from harness.cli.typed import frozen
 from harness.errors import SpecError, StorageError, page_address, reason
 from harness.model import Prices
 from harness.model.choices import Device, LaunchMode, SizeProfile
 from harness.untrusted import BadDocumentError, read_tables
 
 if TYPE_CHECKING:
+    from harness.cluster.options import ClusterOptions
     from harness.run.setup.options import RunOptions
     from harness.spec.reach import ReachFlags
     from harness.spec.strict import UnknownKeyError
@@ -153,18 +155,18 @@ def add_reach(
         reach.add_argument(flag, dest=field, action="append", default=[], metavar=metavar, help=text)
 
 
-def reach_flags(arguments: argparse.Namespace) -> "ReachFlags":
+def reach_flags(parsed: argparse.Namespace) -> "ReachFlags":
     from harness.spec.reach import ReachFlags
 
-    return ReachFlags(**{field: _frozen(getattr(arguments, field)) for field in _REACH})
+    return ReachFlags(**{field: frozen(getattr(parsed, field)) for field in _REACH})
 
 
-def reach_words(arguments: argparse.Namespace) -> list[str]:
+def reach_words(flags: "ReachFlags") -> list[str]:
     """The flags again, for a command line."""
     words = []
     for field, (flag, _metavar, _help) in _REACH.items():
-        given = getattr(arguments, field)
-        for text in given if isinstance(given, list) else filter(None, [given]):
+        given = getattr(flags, field)
+        for text in given if isinstance(given, tuple) else filter(None, [given]):
             words += [flag, text]
     return words
 
@@ -309,24 +311,27 @@ def add_prices(parser: argparse.ArgumentParser) -> None:
     cost.add_argument("--prices", type=Path, metavar="FILE", help=about)
 
 
-def prices(arguments: argparse.Namespace) -> Prices | None:
+def prices(parsed: argparse.Namespace) -> Prices | None:
     """The price of an hour by these flags; None without. Raises SpecError."""
     from harness.spec.prices import given_prices
 
-    return given_prices(arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices)
+    return given_prices(parsed.price_per_hour, parsed.price_per_gpu_hour, parsed.prices)
 
 
-def run_options(arguments: argparse.Namespace, **given: Any) -> "RunOptions":
+def load_from(parsed: argparse.Namespace) -> "ClusterOptions | None":
+    """The nodes that `add_cluster` names; None: this machine. Raises SpecError."""
+    from harness.cluster.options import asked
+
+    return asked(parsed.cluster, parsed.load_nodes, parsed.workers_per_node)
+
+
+def run_options(parsed: argparse.Namespace, **given: Any) -> "RunOptions":
     """Takes each option from `given`, else from the flag of that destination, else its default."""
     from harness.run.setup.options import RunOptions
 
-    values = {**vars(arguments), **given}
+    values = {**vars(parsed), **given}
     names = [field.name for field in fields(RunOptions) if field.name in values]
-    return RunOptions(**{name: _frozen(values[name]) for name in names})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return RunOptions(**{name: frozen(values[name]) for name in names})
 
 
 def _add_pairs(

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 from harness.cli.flags import argument_types
 from harness.errors import ExitCode, SpecError
 
-# Command -> module with add_arguments(parser), main(arguments) -> exit code and, for the end of its help,
+# Command -> module with Options, add_arguments(parser), main(given) -> Result and, for the end of its help,
 # EPILOG; one line of help.
 ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
 COMMANDS = {
@@ -43,7 +43,7 @@ COMMANDS = {
     "probe": ("harness.cli.commands.probe", "check a running engine against its definition"),
     "doctor": ("harness.cli.commands.doctor", "measure how exact the load generator is on this machine"),
     "cluster": ("harness.cli.commands.cluster", "start, stop or show a Ray cluster that sends load"),
-    "truth": ("harness.mockserver.cli", "run a scripted server with known timing"),
+    "truth": ("harness.cli.commands.truth", "run a scripted server with known timing"),
     "completion": ("harness.cli.commands.completion", "print a shell's completion script"),
 }
 

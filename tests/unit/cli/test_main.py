@@ -58,7 +58,11 @@ from harness.errors import ExitCode
         (["run", "--backends", "vllm=http://h:1", "--rate", "x"], "--rate: 'x' is not", "`bench run --help`"),
         (["run", "http://me:secret@h:1"], "are required: --backends", "openai=http://***@h:1"),
         (["run", "--backends", "vLLM", "--scenario", "first-look"], "unknown backend 'vLLM'", "mean 'vllm'?"),
-        (["kit", "join", "part", "--model", "x"], "unknown option '--model'", "known: --help, --out, -h"),
+        (
+            ["kit", "join", "part", "--model", "x"],
+            "unknown option '--model'",
+            "known: --help, --json, --out, -h",
+        ),
         (
             ["completion", "bash", "--", "--out=x"],
             "unexpected argument '--out=x'",

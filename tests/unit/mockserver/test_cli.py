@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli.main import main as bench
 from harness.errors import ExitCode
-from harness.mockserver.cli import _options, add_arguments
+from harness.mockserver.cli import add_arguments, options_of
 from harness.mockserver.faults import Fault
 from harness.mockserver.habits import Habits
 from harness.mockserver.options import Options
@@ -18,7 +18,7 @@ from harness.mockserver.script import Distribution
 def parsed(*flags: str) -> Options:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    return _options(parser.parse_args(flags))
+    return options_of(parser.parse_args(flags))
 
 
 def test_without_flags_the_defaults_of_the_dataclasses_hold() -> None:

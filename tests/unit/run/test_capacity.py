@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from msgspec import structs
 
-from harness.cli.commands.run_session import _exit_code
 from harness.errors import ExitCode
 from harness.model import (
     Capacity,
@@ -45,7 +44,7 @@ from harness.run.search import (
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
-from harness.verdicts.capacity import capacity, invalid_cells, sentence, why_unknown, words
+from harness.verdicts.capacity import capacity, exit_code, invalid_cells, sentence, why_unknown, words
 from harness.verdicts.crossing import contradictions, short_and_long, undisturbed
 from harness.verdicts.slo_check import answers_needed, kept_limits, queue_reasons, why_not_kept
 from tests.factories.documents import changed, made
@@ -529,7 +528,7 @@ def test_what_a_server_refuses_beyond_its_capacity_is_no_invalid_measurement(loa
     found = capacity(cells, 3)
     for answers, expected in ((found, ends), ((), ExitCode.INVALID), (None, ExitCode.INVALID)):
         summary = made(Summary, state="invalid", cells=cells, capacity=answers)
-        assert _exit_code(SimpleNamespace(interrupted=False, failures=(), summary=summary)) == expected
+        assert exit_code(summary, failures=False) == expected
 
 
 def test_a_search_without_an_answer_that_was_refused_ends_as_an_invalid_measurement():

@@ -1,5 +1,6 @@
 """`bench cluster`: what is started, and what a second machine has to do; Ray itself is never asked."""
 
+import json
 import os
 from types import SimpleNamespace
 
@@ -73,9 +74,10 @@ def test_a_flag_without_effect_is_refused(ray, capsys, words, says):
 
 def test_what_is_stopped_is_named(ray, capsys):
     assert main(["cluster", "down"]) == ExitCode.OK
+    assert tuple(capsys.readouterr()) == ("", "no cluster is up\n"), "as of `bench down`"
     ray.head = Head("127.0.0.1", 6379, 1, 0.0)
     assert main(["cluster", "down"]) == ExitCode.OK
-    assert capsys.readouterr().out.splitlines() == ["no cluster is up", "127.0.0.1:6379: stopped"]
+    assert capsys.readouterr().out.splitlines() == ["127.0.0.1:6379: stopped"]
 
 
 def test_each_node_has_a_line_and_no_cluster_is_an_error(ray, capsys):
@@ -91,6 +93,14 @@ def test_each_node_has_a_line_and_no_cluster_is_an_error(ray, capsys):
         "192.0.2.7        up    1 CPU",
         "192.0.2.8        lost  0 CPUs",
     ]
+    assert main(["cluster", "status", "--json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == {
+        "address": "192.0.2.7:6379",
+        "nodes": [
+            {"node": "192.0.2.7", "state": "up", "cpus": 1},
+            {"node": "192.0.2.8", "state": "lost", "cpus": 0},
+        ],
+    }
 
 
 @pytest.mark.parametrize("action", ["up", "down", "status"])

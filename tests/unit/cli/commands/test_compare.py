@@ -102,9 +102,9 @@ def test_what_is_missing_fails_without_a_gate(compared, allowed):
 def test_flags_are_shares_and_a_path_of_a_run_is_its_name(compared):
     words = ["--floor", "2.5", "--force", "--allow-missing", "c8"]
     main(["compare", "runs/a", "runs/b", "--baseline", "runs/b", *words])
-    assert compared.asked == ("b", {"force": True, "floor": 0.025, "allow_missing": ["c8"]})
+    assert compared.asked == ("b", {"force": True, "floor": 0.025, "allow_missing": ("c8",)})
     main(["compare", "runs/a", "runs/b", "--baseline", "vllm/x"])
-    assert compared.asked == ("vllm/x", {"force": False, "floor": None, "allow_missing": []})
+    assert compared.asked == ("vllm/x", {"force": False, "floor": None, "allow_missing": ()})
 
 
 @pytest.mark.parametrize(

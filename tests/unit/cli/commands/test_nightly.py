@@ -102,11 +102,11 @@ def test_the_page_of_the_job_is_written_though_the_disk_of_the_results_is_full(n
 
 def test_flags_change_every_run(night):
     assert main(["nightly", "mine.toml"]) == ExitCode.LIMIT_FAILED
-    assert night.asked == (10.0, "results", [], [])
+    assert night.asked == (10.0, "results", [], ())
     words = ["--engine-set", "dtype=float32", "--engine-set", "threads=2", "--allow-missing", "vllm/c8"]
     main(["nightly", "mine.toml", "--budget", "2.5", "--out", "kept", *words])
     extra = ["--engine-set", "dtype=float32", "--engine-set", "threads=2"]
-    assert night.asked == (2.5, "kept", extra, ["vllm/c8"])
+    assert night.asked == (2.5, "kept", extra, ("vllm/c8",))
 
 
 @pytest.mark.parametrize("minutes", ["0", "-3", "nan", "inf"])

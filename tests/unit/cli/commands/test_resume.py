@@ -12,7 +12,9 @@ import pytest
 from harness.cli.commands import run_session
 from harness.cli.commands.resume import _missing
 from harness.cli.commands.run_session import resumed
+from harness.cli.display.result import put
 from harness.cli.main import main
+from harness.cli.typed import RunOutput
 from harness.errors import ExitCode, SpecError, StorageError
 from harness.model import as_json
 from harness.store import RunFolder
@@ -64,9 +66,11 @@ def ended(monkeypatch):
         monkeypatch.setattr(run_session, "check_machine", lambda _prepared, _say: None)
         once = SimpleNamespace(launch=SimpleNamespace(why="because a URL was given"))
         run = SimpleNamespace(folder=folder, cells=cells, interrupted=interrupted, execute=lambda: None)
-        flags = SimpleNamespace(verbose=False, metrics_port=None, no_report=False, json=as_json)
+        flags = RunOutput(verbose=False, metrics_port=None, no_report=False, json=as_json)
         prepared = SimpleNamespace(backends=[once, once])
-        return run_session.run_and_show(prepared, lambda _ui: nullcontext(run), flags)
+        result = run_session.run_and_show(prepared, lambda _ui: nullcontext(run), flags)
+        put(result, as_json=as_json)
+        return result.code
 
     return code
 

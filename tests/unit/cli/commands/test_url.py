@@ -1,6 +1,5 @@
 """`bench URL` before anything is measured: addresses, models and keys, each mistake one error."""
 
-import argparse
 import json
 import socket
 import threading
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.cli.commands import run, url
+from harness.cli.commands import url
 from harness.cli.flags import options
 from harness.cli.main import main
 from harness.engines.speak import detect
@@ -19,6 +18,7 @@ from harness.errors import ExitCode, SpecError
 from harness.probe import Look
 from harness.run.setup.prepare import prepare
 from harness.run.setup.sizing import fit
+from harness.spec.reach import ReachFlags
 from harness.spec.server_urls import server_url
 
 
@@ -276,14 +276,10 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
 
 @pytest.mark.parametrize(("alias", "labels"), [("", ("vllm_h_1", "vllm_h_2")), ("new", ("vllm", "new"))])
 def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
-    arguments = argparse.Namespace(
-        served_name=None,
-        api_key_env=None,
-        headers=[],
-        query=[],
-        ca_cert=[],
-        client_cert=[],
-        client_key=[],
+    asked = url.Options(
+        urls=(),
+        minutes=2.0,
+        reach=ReachFlags(),
         out=options.RESULTS,
         json=True,
         no_report=True,
@@ -294,8 +290,8 @@ def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
     given = [url.Given("http://h:1"), url.Given("http://h:2", alias)]
     found = [url.Found(server, "vllm", seen) for server in given]
     loads = fit([seen, seen], 120)
-    parsed = url.parsed(url.words_of(found, loads, arguments))
-    prepared = prepare(run.options_of(parsed, ("bench",)))
+    parsed = url.parsed(url.words_of(found, loads, asked), ("bench",))
+    prepared = prepare(parsed.run)
     assert prepared.labels == labels
     assert {backend.launch.mode for backend in prepared.backends} == {"attach"}
     order = [block.backend for block in prepared.plan]

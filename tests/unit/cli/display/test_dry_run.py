@@ -87,8 +87,11 @@ def test_a_length_that_nobody_set_is_not_named(capsys):
     """The file has lengths of its own, and `prompts.output_tokens` may replace them."""
     run = ["run", "--scenario", "prompt-file", "--backends", "vllm", "--launch", "simulate", "--dry-run"]
     assert main(run) == ExitCode.OK
-    lengths = "unknown output 64, min input 1, max input 1,536, max output 256"
+    limits = "min input 1, max input 1,536, max output 256"
+    lengths = f"{limits}, output as the file says, or 64"
     assert f"tokens: {lengths}" in capsys.readouterr().out
+    assert main([*run, "--output-tokens", "32"]) == ExitCode.OK
+    assert f"tokens: output 32, {limits}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from harness.cli.commands import run_session
+from harness.cli.display.result import Result
 from harness.cli.main import main
 from harness.errors import ExitCode
 
@@ -27,7 +28,7 @@ def begun(tmp_path, monkeypatch):
     """Where nothing is started; the runs that would have been."""
     runs = []
     monkeypatch.setattr(
-        run_session, "run_and_show", lambda prepared, *_rest: runs.append(prepared) or ExitCode.OK
+        run_session, "run_and_show", lambda prepared, *_rest: runs.append(prepared) or Result()
     )
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

@@ -3,13 +3,13 @@
 import io
 import json
 import sys
-from argparse import Namespace
 from unittest.mock import Mock
 
 import pytest
 
 from harness.cli.display.results import as_document, show
 from harness.cli.display.streams import UnreadError
+from harness.cli.typed import ResultForms
 from tests.factories.runs import SMALL, make_run
 
 
@@ -24,7 +24,7 @@ def wide(monkeypatch):
 
 
 def shown(capsys, run, *, json=False, verbose=False, sketch=None, draw=lambda _folder: ()):
-    show(run, Namespace(json=json, verbose=verbose), sketch, draw)
+    show(run, ResultForms(json=json, verbose=verbose), sketch, draw)
     said = capsys.readouterr()
     assert said.err == ""
     return said.out
@@ -61,7 +61,7 @@ def test_the_page_is_drawn_where_nobody_reads_the_answer(run, monkeypatch):
     monkeypatch.setattr(closed, "flush", Mock(side_effect=UnreadError))
     monkeypatch.setattr(sys, "stdout", closed)
     with pytest.raises(UnreadError):
-        show(run, Namespace(json=False, verbose=False), None, lambda folder: drawn.append(folder) or ())
+        show(run, ResultForms(json=False, verbose=False), None, lambda folder: drawn.append(folder) or ())
     assert drawn == [run]
 
 
@@ -82,4 +82,4 @@ def test_the_document_is_the_summary_with_its_conclusion(capsys, run):
     conclusion = document.pop("conclusion")
     assert document == run.read_json("summary.json")
     assert {"orders", "next_steps"} <= conclusion.keys()
-    assert json.loads(as_document(run))["conclusion"] == conclusion
+    assert json.loads(json.dumps(as_document(run)))["conclusion"] == conclusion

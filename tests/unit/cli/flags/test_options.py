@@ -87,11 +87,11 @@ def test_flags_that_reach_a_server_can_be_written_again():
     words = ["--model-name", "m", "--api-key-env", "KEY", "--header", "A=ENV:B", "--header", "C=d"]
     words += ["--query", "e=f", "--ca-cert", "vllm=ca.pem", "--client-cert", "me.pem"]
     arguments = parser.parse_args(words)
-    assert options.reach_words(arguments) == words
     reach = options.reach_flags(arguments)
+    assert options.reach_words(reach) == words
     assert (reach.served_name, reach.api_key_env) == ("m", "KEY")
     assert (reach.headers, reach.query, reach.client_key) == (("A=ENV:B", "C=d"), ("e=f",), ())
-    assert options.reach_words(parser.parse_args([])) == []
+    assert options.reach_words(options.reach_flags(parser.parse_args([]))) == []
 
 
 def test_a_price_is_of_the_machine_or_of_each_gpu(tmp_path):

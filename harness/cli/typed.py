@@ -1,0 +1,43 @@
+"""A command's options as a frozen dataclass, made in one place of what argparse parsed."""
+
+import argparse
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T", bound="Flags")
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Base of each command's `Options`: a field has the destination of its flag as its name."""
+
+    @classmethod
+    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
+        """A command overrides it where several flags make up one value."""
+        return typed(cls, parsed)
+
+
+@dataclass(frozen=True)
+class ResultForms(Flags):
+    """Of `options.add_result_forms`."""
+
+    json: bool
+    verbose: bool
+
+
+@dataclass(frozen=True)
+class RunOutput(ResultForms):
+    """Of `options.add_run_output`."""
+
+    no_report: bool
+    metrics_port: tuple[str, int] | None
+
+
+def typed(kind: type[T], parsed: argparse.Namespace, **known: object) -> T:
+    """Takes each field from `known`, else from the flag of that destination."""
+    names = [field.name for field in fields(kind)]
+    return kind(**{name: known[name] if name in known else frozen(getattr(parsed, name)) for name in names})
+
+
+def frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
