@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from harness.model.agreement import AccuracyChange
 from harness.model.comparison import Capacity, CapacityPair, PairVerdict, VerdictRules
 from harness.model.load import LoadPoint
+from harness.model.per_user import SpeedLevel
 from harness.model.record import Record, doc
 
 
@@ -74,6 +75,9 @@ class ComparedPair(Record, frozen=True, kw_only=True):
     capacity: Annotated[
         CapacityPair | None, doc("Verdict on their capacities; null: not both were searched for.")
     ] = None
+    per_user: Annotated[
+        tuple[SpeedLevel, ...], doc("Output tokens/s at equal speed per user; empty: no speed to compare at.")
+    ] = ()
 
 
 class MissingFigure(Record, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from harness.model import (
     labels,
 )
 from harness.model.grouping import grouped
+from harness.model.per_user import SpeedLevel
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
 from harness.verdicts.capacity import surely_carried
@@ -38,6 +39,7 @@ from harness.verdicts.gate import LEVEL, Place, nothing_compared, stalls, tail_m
 from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
 from harness.verdicts.pairs import Pairing, decide
+from harness.verdicts.per_user import levels_of_each
 from harness.verdicts.ratio import estimate
 from harness.verdicts.rules import SESSION_FLOOR, Rules, rules_of
 from harness.verdicts.run_values import Samples, Series, loads, series
@@ -115,7 +117,8 @@ def compare_runs(
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
     verdicts = grouped(((verdict.a, verdict.b, verdict.load), verdict) for verdict in decide(pairings))
-    compared = tuple(pair.compared(verdicts) for pair in pairs)
+    levels = levels_of_each([pair.sweep for pair in pairs])
+    compared = tuple(pair.compared(verdicts, found) for pair, found in zip(pairs, levels, strict=True))
     gone = tuple(dict.fromkeys(_missing(pairs, allow_missing)))  # a run lacks a load once, of all its pairs
     answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))
     return RunComparison(
@@ -300,7 +303,16 @@ class _Pair:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
 
-    def compared(self, verdicts: Mapping[_Compared, Sequence[PairVerdict]]) -> ComparedPair:
+    @property
+    def sweep(self) -> tuple[list[CellResult], Rules]:
+        """What is compared at equal speed per user: nothing of a search, nor of a pair that is refused."""
+        searched = any(member.run.manifest.find_capacity for member in (self.new, self.old))
+        refused = searched or (self.refused and not self.force)
+        return [] if refused else [*self.new.cells, *self.old.cells], self.rules
+
+    def compared(
+        self, verdicts: Mapping[_Compared, Sequence[PairVerdict]], levels: Sequence[SpeedLevel]
+    ) -> ComparedPair:
         """Takes the verdicts of this pair out of those of all pairs."""
         findings = tuple(
             ComparedFigure(
@@ -319,7 +331,12 @@ class _Pair:
             findings=findings,
             verdict_rules=self.rules.record,
             capacity=self.capacity,
+            per_user=tuple(self._worded(level) for level in levels),
         )
+
+    def _worded(self, level: SpeedLevel) -> SpeedLevel:
+        pairs = tuple(replace(pair, why=self._in_words(pair.why)) for pair in level.pairs)
+        return replace(level, pairs=pairs)
 
     def _in_words(self, text: str) -> str:
         """The text with the sides as a reader calls them, instead of with the names of their runs."""

@@ -4,7 +4,7 @@ docs/verdict-rules.md has the rules, docs/verdicts-evidence.md the error rates.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -67,10 +67,27 @@ def speed_levels(cells: Sequence[CellResult], rules: Rules) -> tuple[SpeedLevel,
 
     A limit of the median TPOT is the speed that was asked for, and is taken instead of chosen ones.
     """
-    levels = list(_levels(cells, rules))
-    tests = [test for level in levels for test in level.tests if test.shift is not None]
+    (levels,) = levels_of_each([(cells, rules)])
+    return levels
+
+
+def levels_of_each(sweeps: Sequence[tuple[Sequence[CellResult], Rules]]) -> list[tuple[SpeedLevel, ...]]:
+    """The same of several sweeps, whose verdicts are one family all together."""
+    found = [list(_levels(*sweep)) for sweep in sweeps]
+    tests = [test for levels in found for level in levels for test in level.tests if test.shift is not None]
     p_apart, p_same = holm([test.p_apart for test in tests]), holm([test.p_same for test in tests])
     judged = dict(zip(tests, zip(p_apart, p_same, strict=True), strict=True))
+    return [
+        _judged(levels, cells, rules, judged) for levels, (cells, rules) in zip(found, sweeps, strict=True)
+    ]
+
+
+def _judged(
+    levels: Sequence[_Level],
+    cells: Sequence[CellResult],
+    rules: Rules,
+    judged: Mapping[_Test, tuple[float, float]],
+) -> tuple[SpeedLevel, ...]:
     return tuple(
         SpeedLevel(
             kind=level.kind,

@@ -20,6 +20,7 @@ from harness.model.numbers import counted, percent, percent_of_all, short
 from harness.report.findings.accuracy_words import compared_accuracy
 from harness.report.findings.capacity_words import verdict_words
 from harness.report.findings.conclusion import order_of, speedup
+from harness.report.findings.per_user_words import compared_speeds
 from harness.report.findings.sentences import load_words, waited
 from harness.report.wording import capital, listing, plain
 from harness.verdicts import capacity
@@ -154,6 +155,8 @@ def _of_pair(
             "not comparable": f"{new} cannot be compared with {other}: {_obstacles(pair, mine)}.",
         }[word]
         yield word, plain(text, 1000)
+    for verdict, text in compared_speeds(pair, new, than):
+        yield _OF_CAPACITY.get(verdict, verdict), plain(f"{text}.", 1000)
     for loss in compared_accuracy(document, pair, losses_only=True):
         yield "slower", plain(f"{new} against {other}: {loss}.", 1000)
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from harness.model import Interval, Summary
+from harness.model import ComparedPair, Interval, Summary
 from harness.model.grouping import grouped
 from harness.model.numbers import counted, number, short
-from harness.model.per_user import SpeedLevel, SpeedPair
+from harness.model.per_user import SpeedLevel, SpeedPair, SpeedVerdict
 from harness.report.wording import listing, plain
 from harness.verdicts.per_user import asked_speeds
 from harness.verdicts.speed_curves import KINDS, RATE, TPOT, curves
@@ -95,6 +95,29 @@ def no_shared_speed(summary: Summary) -> Iterator[str]:
             more = [f"{len(found) - MOST_PAIRS} more"] if len(found) > MOST_PAIRS else []
             ends = listing([*each[:MOST_PAIRS], *more])
             yield plain(f"no speed per user is common to two backends, in tokens/s: {ends}")
+
+
+def compared_speeds(pair: ComparedPair, new: str, than: str) -> Iterator[tuple[SpeedVerdict, str]]:
+    """Each verdict with the speeds that have it: `At equal speed per user vllm carries more output tokens/s
+    than in the run of 2026-11-22: 1.21 times at 40 tokens/s (1.15 to 1.28)`.
+
+    Speeds with too few runs have none: the verdicts at each load say so.
+    """
+    decided = ((each.verdict, (level, each)) for level in pair.per_user for each in level.pairs if each.ratio)
+    for verdict, mine in grouped(decided).items():
+        speeds = listing([_at_speed(level, each) for level, each in mine])
+        why = "".join(f"; {why}" for why in dict.fromkeys(each.why for _, each in mine) if why)
+        how = {"undecided": "more or fewer", "same": "the same"}.get(verdict, verdict)
+        carries = f"{new} carries {how} {_amount(mine[0][0])} {'as' if verdict == 'same' else 'than'} {than}"
+        whether = "Undecided whether at" if verdict == "undecided" else "At"
+        yield verdict, f"{whether} equal speed per user {carries}: {speeds}{why}"
+
+
+def _at_speed(level: SpeedLevel, pair: SpeedPair) -> str:
+    """`1.21 times at 40 tokens/s (1.15 to 1.28)`."""
+    assert pair.ratio is not None
+    low, times, high = map(short, pair.ratio)
+    return f"{times} times at {short(level.tokens_per_s_per_user)} tokens/s ({low} to {high})"
 
 
 def speed_words(level: SpeedLevel) -> str:
