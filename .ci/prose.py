@@ -27,7 +27,7 @@ CODE = (
     "Makefile",
     "pyproject.toml",
 )
-TEXTS = ("backends/*.toml", "workloads/*.toml", "harness/**/*.html")
+TEXTS = ("backends/*.toml", "workloads/*.toml", "harness/cli/**/*.toml", "harness/**/*.html")
 VOCABULARY = "harness/workload/prompts/words.py"  # of made-up prompts: other words are another workload
 LONGEST = 45  # words of a sentence
 

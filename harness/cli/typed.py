@@ -34,9 +34,12 @@ class RunOutput(ResultForms):
 
 
 def typed(kind: type[T], parsed: argparse.Namespace, **known: object) -> T:
-    """Takes each field from `known`, else from the flag of that destination."""
-    names = [field.name for field in fields(kind)]
-    return kind(**{name: known[name] if name in known else frozen(getattr(parsed, name)) for name in names})
+    """Takes each field from `known`, else from the flag of that destination. What another action of the
+    command than the called one has keeps its default.
+    """
+    given = {**vars(parsed), **known}
+    names = [field.name for field in fields(kind) if field.name in given]
+    return kind(**{name: frozen(given[name]) for name in names})
 
 
 def frozen(value: Any) -> Any:

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from harness.cli.display.output import progress_display
 from harness.cli.display.result import Result, Screen, put
 from harness.cli.flags import options
-from harness.cli.typed import Flags, typed
+from harness.cli.typed import Flags
 from harness.errors import SetupError, SpecError
 from harness.model.choices import Device
 from harness.model.numbers import counted
@@ -21,38 +21,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Install(Flags):
-    names: tuple[str, ...]
-    device: Device
-    force: bool
-    dry_run: bool
-    json: bool
-
-
-@dataclass(frozen=True)
-class Lock(Flags):
-    name: str
-    device: Device
-
-
-@dataclass(frozen=True)
-class Outdated(Flags):
-    pass
-
-
-@dataclass(frozen=True)
-class Listed(Flags):
-    pass
-
-
-@dataclass(frozen=True)
 class Options(Flags):
-    action: Install | Lock | Outdated | Listed
-
-    @classmethod
-    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
-        actions = {"install": Install, "lock": Lock, "outdated": Outdated, "list": Listed}
-        return cls(typed(actions[parsed.action], parsed))
+    action: str
+    json: bool
+    device: Device = "auto"  # of install and lock
+    names: tuple[str, ...] = ()  # of install, as the next two
+    force: bool = False
+    dry_run: bool = False
+    name: str = ""  # of lock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,18 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(given: Options) -> Result:
-    match given.action:
-        case Install():
-            return _install(given.action)
-        case Lock():
-            return _lock(given.action)
-        case Outdated():
-            return _outdated()
-        case Listed():
-            return _list()
+    return {"install": _install, "lock": _lock, "outdated": _outdated, "list": _list}[given.action](given)
 
 
-def _install(given: Install) -> Result:
+def _install(given: Options) -> Result:
     from harness.engines.provide.install import install_engine, planned
 
     done: list[dict[str, Any]] = []
@@ -108,7 +76,7 @@ def _install(given: Install) -> Result:
     return Result(document=lambda: done)
 
 
-def _lock(given: Lock) -> Result:
+def _lock(given: Options) -> Result:
     from harness.engines.provide.install import lock, recipe_of
 
     command = f"bench engines lock {given.name}"
@@ -182,7 +150,7 @@ def _planned(definition: "Backend", files: "Sequence[Wheel]") -> Iterator[str]:
         yield f"warning: {mark}"
 
 
-def _outdated() -> Result:
+def _outdated(_given: Options) -> Result:
     from harness.engines.check.outdated import images, packages, tools
     from harness.metrics.peers import READ_IN
 
@@ -213,7 +181,7 @@ def _outdated() -> Result:
     )
 
 
-def _list() -> Result:
+def _list(_given: Options) -> Result:
     from harness.engines.known import not_run
     from harness.engines.provide.install import installed, size_mb, size_words
     from harness.report.text.terminal_text import hanging

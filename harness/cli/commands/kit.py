@@ -4,48 +4,29 @@ import argparse
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from harness.cli.display.output import progress_display
 from harness.cli.display.result import Result
 from harness.cli.flags import options
-from harness.cli.typed import Flags, typed
+from harness.cli.typed import Flags
 from harness.errors import SetupError, SpecError, reason
 from harness.kit.target import GLIBC
 from harness.model.numbers import counted
 
 
 @dataclass(frozen=True)
-class Make(Flags):
-    target: str
-    glibc: str
-    engines: str
-    model: tuple[str, ...]
-    have: Path | None
-    max_mb: float | None
-    out: Path
-
-
-@dataclass(frozen=True)
-class Run(Flags):
-    kit: Path
-    rest: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Join(Flags):
-    parts: tuple[Path, ...]
-    out: Path
-
-
-@dataclass(frozen=True)
 class Options(Flags):
-    action: Make | Run | Join
-
-    @classmethod
-    def from_parsed(cls, parsed: argparse.Namespace) -> Self:
-        action: type[Make | Run | Join] = {"make": Make, "run": Run, "join": Join}[parsed.action]
-        return cls(typed(action, parsed))
+    action: str
+    out: Path = Path()  # of make and join
+    target: str = ""  # of make, as the next five
+    glibc: str = GLIBC
+    engines: str = ""
+    model: tuple[str, ...] = ()
+    have: Path | None = None
+    max_mb: float | None = None
+    kit: Path = Path()  # of run, as the next one
+    rest: tuple[str, ...] = ()
+    parts: tuple[Path, ...] = ()  # of join
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,18 +78,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(given: Options) -> Result:
-    match given.action:
-        case Make():
-            return _make(given.action)
-        case Join():
-            return _join(given.action)
-        case Run(kit, rest):
-            from harness.kit import box
-
-            return Result(code=box.main([str(kit), *rest]))
+    return {"make": _make, "run": _run, "join": _join}[given.action](given)
 
 
-def _join(given: Join) -> Result:
+def _run(given: Options) -> Result:
+    from harness.kit import box
+
+    return Result(code=box.main([str(given.kit), *given.rest]))
+
+
+def _join(given: Options) -> Result:
     from harness.kit.parts import PartsError, join
 
     try:
@@ -121,7 +100,7 @@ def _join(given: Join) -> Result:
     return Result(unpacked, lambda: {"unpacked": unpacked})
 
 
-def _make(given: Make) -> Result:
+def _make(given: Options) -> Result:
     import shutil
 
     from harness.kit import parts
