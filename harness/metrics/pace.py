@@ -3,7 +3,7 @@
 from harness.metrics.arrivals import compare_cell
 from harness.metrics.backlog import backlog
 from harness.metrics.state import cell_state
-from harness.metrics.steady import steady_state_of
+from harness.metrics.steady import steady_state
 from harness.metrics.view import CellView, Figures
 
 
@@ -14,7 +14,7 @@ def compute(cell: CellView) -> Figures:
         arrivals=compare_cell(cell.timed.requests, load, cell.requested),
         state=state.state,
         state_why=str(state.why),
-        steady_state=steady_state_of(cell),
+        steady_state=steady_state(cell),
         backlog=backlog(cell.timed, load),
         nulls={"state": state.why} if state.state is None else {},
     )

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from harness.metrics.view import CellView, Floats, RequestView, Rows
 from harness.metrics.window import first_left_empty_ns, slots_by_worker
-from harness.model import METRICS, Load, SteadyState, known
+from harness.model import METRICS, SteadyState, known
 from harness.model.numbers import percent_apart
 from harness.records.layout import UNKNOWN, Outcome, Phase, Records, with_text
+from harness.records.request_table import RequestTable
 from harness.stats.steps import MEDIAN_STEP
 
 Form = Literal["ramp", "drift", "step", "stall"]
@@ -188,44 +189,16 @@ def scores_of(values: Floats) -> Floats:
     return scores / length if length else scores
 
 
-def steady_state_of(cell: CellView) -> SteadyState:
-    facts, requested, workload = cell.facts, cell.requested, cell.facts.workload
-    chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
-    return steady_state(
-        cell.timed,
-        facts.load,
-        in_stretches=workload.in_stretches,
-        after_start=facts.after_start,
-        cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
-        spread_over_ns=facts.client.spread_over_ns,
-        kept_ns=cell.thinking_until_ns,
-        turns=round(len(requested) / chats) if requested is not None and chats else 1,
-    )
-
-
-def steady_state(
-    view: RequestView,
-    load: Load,
-    *,
-    in_stretches: bool = False,
-    after_start: bool = False,
-    cold_misses: bool = False,
-    spread_over_ns: int = 0,
-    kept_ns: int = 0,
-    turns: int = 1,
-) -> SteadyState:
+def steady_state(cell: CellView) -> SteadyState:
     """Describes the course only: every measured request stays in the figures.
 
     A cut of its own would leave a cell with other requests than those it is compared with. `ramp_requests`
     says how many measured requests were sent before the steady part, and so how many more of warm-up all
-    cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
-    `after_start`: the first requests of a fresh engine are measured, so a slow one is no doubt of one user.
-    `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
-    `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured
-    request that was sent before met a smaller load, however little it shows. `kept_ns`: until then no slot is
-    empty. `turns`: of a chat, on average; later ones have longer prompts, and the chats of all slots begin
-    together. Times are seconds from the cell's t0.
+    cells would need. A measured request that was sent before the last slot of a closed loop had begun met a
+    smaller load, however little it shows. Times are seconds from the cell's t0.
     """
+    view, load, requested = cell.timed, cell.facts.load, cell.requested
+    spread_over_ns, workload = cell.facts.client.spread_over_ns, cell.facts.workload
     requests = view.requests
     chosen = view.measured & (requests["sent_ns"] != UNKNOWN)
     # Warm-up has to stand in for all that was sent, also by users who hang up: in it nobody does.
@@ -233,13 +206,15 @@ def steady_state(
     counted = chosen | (hang_up & (requests["sent_ns"] != UNKNOWN))
     if not chosen.any():
         return SteadyState(state="unknown", why="no measured request was sent")
-    if untested := _untested(int(counted.sum()), load, in_stretches=in_stretches, after_start=after_start):
+    if untested := _untested(int(counted.sum()), cell):
         return SteadyState(state="not tested", why=untested)
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
-    most = MOST_BATCHES
+    most, turns = MOST_BATCHES, _turns(requested)
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
         most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
-    until = last_send if load.slots is None else _full_until_ns(requests, load.slots, last_send, kept_ns)
+    until = last_send
+    if load.slots is not None:
+        until = _full_until_ns(requests, load.slots, last_send, cell.thinking_until_ns)
     judged = [_latency(view, load.slots, until, most)]
     if load.slots is not None:  # what an open loop puts out follows its arrivals, which come as chance has it
         judged.append(_tokens(view.records, (begin, until), most))
@@ -267,7 +242,7 @@ def steady_state(
         cuts=cuts,
         removed=0,
         ramp_requests=max(ramp, early),
-        cold_misses=cold_misses,
+        cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
         drift={
             name: change.change if change is not None and change.form in ("drift", "step") else None
             for name, change in found.items()
@@ -276,14 +251,20 @@ def steady_state(
     )
 
 
-def _untested(counted: int, load: Load, *, in_stretches: bool, after_start: bool) -> str:
+def _turns(requested: RequestTable | None) -> int:
+    """Turns of a chat, on average: later ones have longer prompts, and all slots begin a chat together."""
+    chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
+    return round(len(requested) / chats) if requested is not None and chats else 1
+
+
+def _untested(counted: int, cell: CellView) -> str:
     """A reason why the course of such a cell says nothing of the engine; "" if there is none."""
-    profile = known(load.profile)
-    if in_stretches or load.kind == "trace" or profile:
+    load, profile = cell.facts.load, known(cell.facts.load.profile)
+    if cell.facts.workload.in_stretches or load.kind == "trace" or profile:
         return "the load itself changes over time"
     if load.slots is not None and counted <= load.slots:
         return "all requests are sent at once"
-    if load.slots == 1 and after_start:
+    if load.slots == 1 and cell.facts.after_start:
         return "the first requests after a start are what is measured"
     return ""
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.metrics.steady import Course, steady_state, steady_state_of
-from harness.metrics.view import RequestView
+from harness.metrics.steady import Course, steady_state
 from harness.model import UNSET, CellResult
 from harness.records.layout import Outcome, Phase
 from harness.summary import view_of
@@ -29,6 +28,10 @@ def one_after_another(took_ms):
         rows.append({"intended": now, "texts": [now + took // 2, now + took]})
         now += took
     return records(*rows)
+
+
+def course_of(made, point, **about):
+    return steady_state(view_of(made, facts(load=point, **about), None))
 
 
 @pytest.mark.parametrize("batches", [8, 13, 20, 30, 40])
@@ -181,7 +184,7 @@ def test_stretches_without_output_are_no_thousandfold_change():
 
 def test_a_ramp_is_told_and_kept():
     made = one_after_another([400] * 10 + [100, 104, 96] * 40)
-    found = steady_state(RequestView(made), CLOSED)
+    found = course_of(made, CLOSED)
     assert found.state == "ramp kept"
     assert found.ramp_requests in range(9, 16)
     first = f"the first {found.ramp_requests} of 130 measured requests differ from the rest"
@@ -197,7 +200,7 @@ def test_warm_up_stands_in_for_users_who_hang_up_as_well():
     """Nobody hangs up in a warm-up, so one of as many requests is over no earlier."""
     every = one_after_another([400] * 20 + [100, 104, 96] * 40)
     every.requests["phase"][::2] = Phase.IMPATIENT
-    found = steady_state(RequestView(every), CLOSED)
+    found = course_of(every, CLOSED)
     assert found.ramp_requests in range(18, 30)
     assert found.why.startswith(f"the first {found.ramp_requests} of 140 measured requests differ")
 
@@ -206,9 +209,9 @@ def test_a_wave_and_a_half_of_users_half_of_whom_hang_up_is_not_sent_at_once():
     rows = [{"intended": 100 * (i // 8), "texts": [100 * (i // 8) + 90]} for i in range(12)]
     every = records(*rows)
     every.requests["phase"][::2] = Phase.IMPATIENT
-    assert steady_state(RequestView(every), load("concurrency", 8)).why == "too few requests to tell"
+    assert course_of(every, load("concurrency", 8)).why == "too few requests to tell"
     every.requests["phase"] = Phase.IMPATIENT
-    assert steady_state(RequestView(every), load("concurrency", 8)).why == "no measured request was sent"
+    assert course_of(every, load("concurrency", 8)).why == "no measured request was sent"
 
 
 def test_a_slow_first_answer_after_a_start_is_no_doubt():
@@ -219,12 +222,10 @@ def test_a_slow_first_answer_after_a_start_is_no_doubt():
         for at, until in zip(sent, [1600, *sent[1:]], strict=True)
     ]
     first = records(*rows)
-    assert steady_state(RequestView(first), CLOSED).state == "ramp kept"
-    found = steady_state(RequestView(first), CLOSED, after_start=True)
+    assert course_of(first, CLOSED).state == "ramp kept"
+    found = course_of(first, CLOSED, after_start=True)
     assert (found.state, found.why) == ("not tested", "the first requests after a start are what is measured")
-    several = steady_state(
-        RequestView(one_after_another([100] * 10)), load("concurrency", 2), after_start=True
-    )
+    several = course_of(one_after_another([100] * 10), load("concurrency", 2), after_start=True)
     assert several.state == "steady"
 
 
@@ -232,7 +233,7 @@ def test_a_slow_beginning_of_one_user_is_a_doubt_where_nothing_was_started_for_i
     """As of `offline-batch --concurrency 1`: it has no warm-up, and its requests come as they are."""
     made = one_after_another([400] * 20 + [100, 104, 96] * 40)
     together = load("concurrency", 1, start_declared="together")
-    assert steady_state(RequestView(made), together).state == "ramp kept"
+    assert course_of(made, together).state == "ramp kept"
 
 
 def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
@@ -242,7 +243,7 @@ def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
         {"intended": start, "texts": np.linspace(start, start + 99, 10 + i).astype(int).tolist()}
         for i, start in enumerate(starts)
     ]
-    found = steady_state(RequestView(records(*rows)), CLOSED)
+    found = course_of(records(*rows), CLOSED)
     mean = (10 + 49) / 2  # of the 40 before the last send
     assert found.drift == {"e2e_ms": None, "output_events_per_s": pytest.approx(39 / mean)}
     assert (found.state, found.why) == (
@@ -257,13 +258,13 @@ def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
 def test_first_requests_that_fail_are_no_ramp():
     made = one_after_another([100] * 60)
     made.requests["outcome"][:3] = Outcome.HTTP_ERROR
-    found = steady_state(RequestView(made), CLOSED)
+    found = course_of(made, CLOSED)
     assert (found.state, set(found.cuts.values())) == ("steady", {0})
     assert (found.start_s, found.ramp_requests) == (0, 0)
 
 
 def test_a_server_that_stays_slower_from_some_time_on_is_not_steady():
-    found = steady_state(RequestView(one_after_another([100, 104, 96] * 25 + [150, 156, 144] * 15)), CLOSED)
+    found = course_of(one_after_another([100, 104, 96] * 25 + [150, 156, 144] * 15), CLOSED)
     assert found.state == "not steady"
     assert found.why.startswith("step: E2E is higher by 50% from second ")
     assert found.drift["e2e_ms"] == pytest.approx(0.5, rel=0.05)
@@ -320,7 +321,7 @@ def test_the_misses_of_a_cold_cache_are_no_doubt():
 def test_a_queue_that_grows_is_not_steady():
     rows = [{"intended": 10 * i, "texts": [10 * i + 30 * i + 20, 10 * i + 30 * i + 40]} for i in range(100)]
     made, offered = records(*rows), load("rate", 100.0)
-    found = steady_state(RequestView(made), offered)
+    found = course_of(made, offered)
     assert found.state == "not steady"
     assert found.why.startswith("drift: E2E rises by "), "as tables call it, not by its key"
     assert "e2e_ms" in found.drift
@@ -351,18 +352,18 @@ def test_the_warm_up_of_a_load_is_that_of_backends_that_keep_up():
 
 def test_what_was_sent_while_slots_waited_to_begin_is_a_ramp_however_little_it_shows():
     made = one_after_another([100, 104, 96] * 10)
-    spread = steady_state(RequestView(made), CLOSED, spread_over_ns=int(made.requests["sent_ns"][5]) + 1)
+    spread = course_of(made, CLOSED, client__spread_over_ms=(made.requests["sent_ns"][5] + 1) / 1e6)
     assert (spread.state, spread.ramp_requests) == ("ramp kept", 6)
     assert spread.why == "6 measured requests were sent before the slots had begun one after another"
     assert spread.start_s == pytest.approx(made.requests["sent_ns"][5] / 1e9)
-    left = steady_state(RequestView(made), CLOSED, spread_over_ns=int(made.requests["sent_ns"][0]))
+    left = course_of(made, CLOSED, client__spread_over_ms=made.requests["sent_ns"][0] / 1e6)
     assert (left.state, left.ramp_requests) == ("steady", 0)
 
 
 def test_a_few_requests_that_were_sent_while_slots_waited_to_begin_are_no_ramp():
     """One of 30 has no shape; a server that stalls in its first answers makes the slots wait so long."""
     made = one_after_another([100, 104, 96] * 10)
-    spread = steady_state(RequestView(made), CLOSED, spread_over_ns=int(made.requests["sent_ns"][0]) + 1)
+    spread = course_of(made, CLOSED, client__spread_over_ms=(made.requests["sent_ns"][0] + 1) / 1e6)
     assert (spread.state, spread.ramp_requests) == ("steady", 0)
 
 
@@ -371,9 +372,9 @@ def test_slots_with_nothing_left_to_send_are_no_drift():
     rows = [{"intended": 10 * i, "texts": [10 * i + 40, 10 * i + 80]} for i in range(24)]
     rows += [{"intended": 240 + 10 * i, "texts": [260 + 10 * i, 320 + 5 * i]} for i in range(8)]
     made = records(*rows)
-    found = steady_state(RequestView(made), load("concurrency", 8))
+    found = course_of(made, load("concurrency", 8))
     assert found.shapes["e2e_ms"] is None
-    assert steady_state(RequestView(made), load("concurrency", 1)).shapes["e2e_ms"] is not None
+    assert course_of(made, load("concurrency", 1)).shapes["e2e_ms"] is not None
 
 
 def in_turn(worker, slots, took_ms):
@@ -391,10 +392,10 @@ def test_a_load_worker_with_nothing_left_to_send_is_no_step():
     first, second = in_turn(0, 4, [60] * 20), in_turn(1, 4, [90] * 14 + [45] * 12)
     made = records(*first[0], *second[0])
     made.requests["worker"] = first[1] + second[1]
-    found = steady_state(RequestView(made), load("concurrency", 8))
+    found = course_of(made, load("concurrency", 8))
     assert (found.state, found.why) == ("steady", None)
     made.requests["worker"] = 0
-    assert steady_state(RequestView(made), load("concurrency", 8)).state == "not steady"
+    assert course_of(made, load("concurrency", 8)).state == "not steady"
 
 
 def test_the_last_user_who_thinks_is_no_step():
@@ -402,7 +403,7 @@ def test_the_last_user_who_thinks_is_no_step():
     sent = [100 * turn + 25 * user for turn in range(30) for user in range(4)]
     sent[-1] += 500
     rows = [{"intended": at, "texts": list(range(at + 5, at + 61, 5))} for at in sent]
-    found = steady_state(RequestView(records(*rows)), load("concurrency", 4))
+    found = course_of(records(*rows), load("concurrency", 4))
     assert (found.state, found.why) == ("steady", None)
 
 
@@ -411,7 +412,7 @@ def test_a_load_worker_that_could_send_nothing_leaves_no_slot_empty():
     made = records(*sending, *[{"sent": None, "outcome": Outcome.CONNECT_FAILED}] * 20)
     made.requests["worker"] = workers + [1] * 20
     made.requests["end_ns"][-20:] = 5_000_000
-    assert steady_state(RequestView(made), load("concurrency", 8)).state == "steady"
+    assert course_of(made, load("concurrency", 8)).state == "steady"
 
 
 @pytest.mark.parametrize(
@@ -430,7 +431,7 @@ def test_a_load_worker_that_could_send_nothing_leaves_no_slot_empty():
     ],
 )
 def test_what_has_no_course_to_look_at_says_so(answers, point, state, why):
-    found = steady_state(RequestView(one_after_another([100] * answers)), point)
+    found = course_of(one_after_another([100] * answers), point)
     assert (found.state, found.why) == (state, why)
 
 
@@ -438,4 +439,4 @@ def test_what_has_no_course_to_look_at_says_so(answers, point, state, why):
 def test_a_batch_has_whole_chats(chats, state):
     asked = requested(*(("", {"session": i // 4, "turn": i % 4}) for i in range(4 * chats)))
     cell = view_of(one_after_another([100] * 4 * chats), facts(), asked)
-    assert steady_state_of(cell).state == state
+    assert steady_state(cell).state == state
