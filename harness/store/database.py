@@ -1,5 +1,5 @@
-"""Runs as tables for SQL: `cells`, `verdicts`, `requests`, `events`, `telemetry` and `asked`, each with its
-`run`.
+"""Runs as tables for SQL: `cells`, `estimates`, `verdicts`, `requests`, `events`, `telemetry` and `asked`,
+each with its `run`.
 """
 
 import errno
@@ -24,7 +24,11 @@ from harness.store.folder import RunFolder, names_apart
 _MEMORY = "2GB"  # of a query
 _OF_CELL = {"run": "varchar", "cell": "varchar"}
 # Those that are made of summary.json.
-TABLES: Mapping[str, Mapping[str, str]] = {"cells": tables.CELLS, "verdicts": tables.VERDICTS}
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "cells": tables.CELLS,
+    "estimates": tables.ESTIMATES,
+    "verdicts": tables.VERDICTS,
+}
 _ROWS_PER_INSERT = 100
 # Files written before 0.2 have no start_ns: as record.response_start has it.
 _WITH_START = """select r.* replace (coalesce(r.start_ns, case
@@ -205,6 +209,7 @@ def _add(
                 f"{view} cannot be read: {parquet.first_line(error)}", where=str(folder.path)
             ) from None
     _insert(connected, "cells", cells)
+    _insert(connected, "estimates", tables.estimate_rows(run, summary.estimates))
     _insert(connected, "verdicts", tables.verdict_rows(run, summary.comparison))
 
 

@@ -1,4 +1,4 @@
-"""summary.json as rows: one per cell, and one per pair of backends, load and metric.
+"""summary.json as rows: one per cell, one per backend, load and metric, and one per pair of backends.
 
 `bench query`, `bench export` and the DataFrames of llm_servebench all take their columns from here.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from harness.model import METRICS, Interval, Manifest, PairVerdict, Summary
+from harness.model import METRICS, Estimate, Interval, Manifest, PairVerdict, Summary
 from harness.model.json_path import value_at
 
 Row = list[Any]
@@ -52,6 +52,18 @@ CELLS: Mapping[str, str] = MappingProxyType(
         **{name: kind for name, (kind, _path) in PLACES.items()},
     }
 )
+ESTIMATES: Mapping[str, str] = MappingProxyType(
+    {
+        "run": "varchar",
+        "label": "varchar",
+        "load_kind": "varchar",
+        "load_value": "double",
+        "metric": "varchar",
+        **dict.fromkeys(("low", "estimate", "high"), "double"),
+        "runs": "bigint",
+        "method": "varchar",
+    }
+)
 VERDICTS: Mapping[str, str] = MappingProxyType(
     {
         "run": "varchar",
@@ -85,6 +97,13 @@ def cell_rows(run: str, summary: Summary, manifest: Manifest) -> Iterator[Row]:
         figures = (value_at(cell, path) for _kind, path in PLACES.values())
         long_probe = cell.repeat >= manifest.repeats if manifest.find_capacity else None
         yield [run, cell.cell, summary.scenario, model, hardware, long_probe, *figures]
+
+
+def estimate_rows(run: str, estimates: Iterable[Estimate]) -> Iterator[Row]:
+    """Rows of ESTIMATES, in the metric's unit. Of a single run `low` and `high` are None."""
+    for each in estimates:
+        load = each.load
+        yield [run, each.label, load.kind, load.value, each.metric, *each.interval, each.runs, each.method]
 
 
 def verdict_rows(run: str, verdicts: Iterable[PairVerdict]) -> Iterator[Row]:

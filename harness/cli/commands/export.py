@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 EPILOG = """Rows:
   cells      one row per cell, with the figures of summary.json
+  estimates  one row per backend, load and metric: over the repeats, with its
+             95% interval
   verdicts   one row per pair of backends, load and metric
   requests   one row per request; times in ns since the cell's clock started
   events     one row per SSE event, two where it has two kinds of text; times
@@ -47,7 +49,7 @@ Exit codes: 0 success; 2 no such run, or a damaged one; 3 the file cannot be
 written, or the collector refused"""
 
 EXCHANGE = ("report-0.2", "inferencex", "mlperf")
-WHAT = ("cells", "verdicts", "requests", "events")
+WHAT = ("cells", "estimates", "verdicts", "requests", "events")
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
     from harness.store import RunFolder
 
-EPILOG = """Views, each with the column `run`, and all but verdicts with `cell`:
+EPILOG = """Views, each with the column `run`, and all but estimates and verdicts with `cell`:
   cells      one row per cell: scenario, model, weights, hardware, load, and
              the figures of summary.json; times in ms
+  estimates  one row per backend, load and metric: over the repeats, with its
+             95% interval; in the unit of the metric
   verdicts   one row per pair of backends, load and metric; the verdict is
              about `a`, a ratio is a / b
   requests   one row per request; times in ns since the cell's clock started;

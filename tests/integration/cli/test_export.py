@@ -41,6 +41,26 @@ def test_cells_are_those_of_the_summaries_in_the_order_of_the_runs(capsys, resul
     assert found[0] == wanted[0]
 
 
+def test_estimates_are_those_of_the_summaries_with_their_intervals(capsys, results):
+    code, out, err = export(capsys, RUN, "--out", results, "--what", "estimates", "--format", "jsonl")
+    assert (code, err) == (ExitCode.OK, "")
+    wanted = json.loads((results / RUN / "summary.json").read_text())["estimates"]
+    assert wanted
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {
+            "run": RUN,
+            "label": each["label"],
+            "load_kind": each["load"]["kind"],
+            "load_value": each["load"]["value"],
+            "metric": each["metric"],
+            **dict(zip(("low", "estimate", "high"), each["interval"], strict=True)),
+            "runs": each["runs"],
+            "method": each["method"],
+        }
+        for each in wanted
+    ]
+
+
 @pytest.mark.parametrize("what", ["requests", "events"])
 def test_records_are_exported_in_both_formats_alike(capsys, results, tmp_path, what):
     file = tmp_path / "rows.jsonl"
