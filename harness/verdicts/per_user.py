@@ -29,6 +29,7 @@ from harness.verdicts.speed_curves import KINDS, RATE, TPOT, Curve, Kind, curves
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10)  # and their multiples by ten
 PARTS = (0.25, 0.5, 0.75)  # of the range that the curves share, by ratio
 LEAST_RANGE = 1.2  # a narrower one, by ratio, says that the load hardly changes the speed
+MORE_LOADS = "more loads between those measured would say more"
 _NAMES: dict[Unit, str] = {"runs": "repeat", "starts": "start", "blocks": "block"}
 
 
@@ -250,5 +251,4 @@ def _would_help(unit: Unit, shift: Either, alpha: float) -> str:
     """More loads where the shape between loads is the larger error, else more repeats."""
     middle, low, high = shift.ways
     noise = 2 * t_quantile(1 - alpha / 2, middle.freedom) * middle.error
-    more = "loads between those measured" if high.estimate - low.estimate > noise else f"{_NAMES[unit]}s"
-    return f"more {more} would say more"
+    return MORE_LOADS if high.estimate - low.estimate > noise else f"more {_NAMES[unit]}s would say more"

@@ -20,10 +20,12 @@ from harness.model import (
 )
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, duration
+from harness.report.findings.missing_loads import missing_loads
 from harness.report.view import labels, repeats
 from harness.report.wording import are, listing, plain, were
 from harness.validity import LONGEST_AGAIN_S, blame
 from harness.verdicts.capacity import invalid_cells
+from harness.verdicts.per_user import asked_speeds
 
 BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags and prints the run that has them
 AGAIN, AGAIN_BY_URL = "the same command", "the same bench run"
@@ -42,10 +44,15 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
     else:
         yield from _of_missing(summary)
     yield from _of_verdict(summary, "INVALID")
+    speeds = list(_of_speeds(summary))
+    if asked_speeds(summary.cells):
+        yield from speeds
     doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
     yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
     yield from _of_limit(summary, courses)
+    if not asked_speeds(summary.cells):
+        yield from speeds
     do = f"bench compare {shlex.quote(plain(summary.run))} LATER-RUN"
     yield NextStep(why="to see a later change", do=do)
 
@@ -196,6 +203,13 @@ def _of_repeats(summary: Summary) -> Iterator[NextStep]:
 
 def _open(waiting: Undecided) -> str:
     return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {are(waiting.pairs)} undecided"
+
+
+def _of_speeds(summary: Summary) -> Iterator[NextStep]:
+    for lacking in missing_loads(summary):
+        loads = ",".join(map(as_given, lacking.loads))
+        do = _again(summary, f"--{lacking.kind} {loads}", f"files of these loads: {loads.replace(',', ', ')}")
+        yield NextStep(why=plain(lacking.why), do=do)
 
 
 def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
