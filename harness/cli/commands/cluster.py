@@ -22,7 +22,8 @@ class Options(Flags):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("up", "down", "status"), help="start, stop or show the cluster")
+    actions = "up, down or status: start, stop or show the cluster"
+    parser.add_argument("action", choices=("up", "down", "status"), metavar="ACTION", help=actions)
     parser.add_argument(
         "--host",
         metavar="ADDRESS",

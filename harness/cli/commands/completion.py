@@ -47,7 +47,8 @@ class Options(Flags):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=tuple(_SHELLS), help="shell to complete in")
+    shells = f"shell to complete in: {', '.join(_SHELLS)}"
+    parser.add_argument("shell", choices=tuple(_SHELLS), metavar="SHELL", help=shells)
 
 
 def main(given: Options) -> Result:

@@ -26,7 +26,8 @@ class Options(Flags):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=tuple(_KINDS), help="kind of file to write")
+    kinds = f"kind of file to write: {' or '.join(_KINDS)}"
+    parser.add_argument("kind", choices=tuple(_KINDS), metavar="KIND", help=kinds)
     parser.add_argument("name", metavar="NAME", help="name of the new file: letters, digits, - and _")
     options.add_json(parser)
 

@@ -59,6 +59,13 @@ EPILOG = """exit codes:
 Run `bench COMMAND --help` for the options of a command."""
 
 
+_LISTED = {  # what is missing -> where its names are
+    "RUN": "`bench list runs` lists those in results",
+    "BACKEND": "`bench list backends` lists them",
+    "SUITE": "`bench list suites` lists them",
+}
+
+
 class _Parser(argparse.ArgumentParser):
     """Mistakes are one line and a hint, like every other error, not a page of usage."""
 
@@ -68,9 +75,9 @@ class _Parser(argparse.ArgumentParser):
         self.register("type", float, argument_types.number)
 
     def error(self, message: str) -> NoReturn:
-        if message.endswith("required: RUN"):
-            raise SpecError(message, hint="`bench list runs` lists those in results")
-        raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
+        _, _, missing = message.partition("are required: ")
+        listed = next((_LISTED[name] for name in missing.split(", ") if name in _LISTED), None)
+        raise SpecError(message, hint=listed or f"`{self.prog} --help` lists the options")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Refuses `--flag=--`, whose value Python before 3.13 would drop and give the flag an empty list."""

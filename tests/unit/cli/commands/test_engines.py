@@ -1,5 +1,6 @@
 """`bench engines`: what is listed, shown, installed and locked; nothing is asked of a package index."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -163,3 +164,32 @@ def test_a_package_that_the_index_lacks_hides_no_other_pin(provided, monkeypatch
     else:
         assert lines[-1] == "vllm                not looked up: no matching distribution"
         assert "vllm (cuda)         1 is the newest" in lines
+
+
+def document(capsys, *words):
+    assert main(["engines", *words, "--json"]) == ExitCode.OK
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_documents_of_the_actions(provided, monkeypatch, capsys):
+    provided.here["sglang"] = SimpleNamespace(version="0.5.9")
+    rows = {row["name"]: row for row in document(capsys, "list")}
+    assert rows["sglang"] == {"name": "sglang", "version": "0.5.9", "download_mb": None, "about": ""}
+    assert (rows["transformers"]["version"], rows["transformers"]["download_mb"]) == (None, 1210)
+    assert "were not run on a GPU yet" in rows["transformers (cuda)"]["about"]
+    sizes = [{"file": wheel.file, "size_bytes": wheel.size_bytes} for wheel in WHEELS]
+    planned = document(capsys, "install", "transformers", "--device", "cpu", "--dry-run")
+    assert planned == [{"name": "transformers", "files": sizes}]
+    installed = document(capsys, "install", "transformers", "--device", "cpu")
+    assert installed == [{"name": "transformers", "version": "9.8", "python": "/env/bin/python"}]
+    lock = document(capsys, "lock", "transformers", "--device", "cpu")
+    assert lock == {"file": "backends/locks/transformers.txt", "hashes": 2}
+    pin = ("vllm", Pin("vllm", "1", "2"))
+    monkeypatch.setattr(outdated, "packages", lambda known, _say: [pin] if "vllm" in known else [])
+    monkeypatch.setattr(outdated, "tools", lambda _known, _say: [("aiperf", Read("aiperf", "0.3", "0.4"))])
+    monkeypatch.setattr(outdated, "images", lambda _definitions, _say: ["images: not looked up"])
+    assert document(capsys, "outdated") == {
+        "engines": {"vllm": {"pinned": "1", "newest": "2"}},
+        "tools": {"aiperf": {"read_in": "0.3", "newest": "0.4"}},
+        "other": ["images: not looked up"],
+    }

@@ -1,6 +1,7 @@
 """`bench init`: files that are valid as they are written."""
 
 import errno
+import json
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,3 +66,12 @@ def test_what_the_disk_has_no_room_for_is_not_found_by_its_name(here, capsys, mo
 def test_names_that_lead_elsewhere_or_are_taken(here, name):
     assert main(["init", "scenario", name]) == ExitCode.USAGE
     assert not list(here.rglob("*.toml"))
+
+
+@pytest.mark.parametrize("kind", ["scenario", "backend"])
+def test_the_document_names_the_file_and_no_mark_is_left_in_it(here, capsys, kind):
+    assert main(["init", kind, "mine", "--json"]) == ExitCode.OK
+    text = (here / json.loads(capsys.readouterr().out)["file"]).read_text()
+    assert "mine" in text
+    assert "https://" in text
+    assert [mark for mark in ("{name}", "{path}", "{workloads}", "{engines}") if mark in text] == []

@@ -1,5 +1,7 @@
 """`bench kit`: a kit and its parts as they are printed, joined again, and refused where they are damaged."""
 
+import json
+
 import pytest
 
 from harness.cli.main import main
@@ -86,3 +88,14 @@ def test_what_stands_behind_a_kit_is_its_own_command(monkeypatch):
     monkeypatch.setattr(box, "main", lambda words: given.append(words) or 3)
     assert main(["kit", "run", "build/kit", "--out", "OUT", "--", "list", "--json"]) == 3
     assert given == [["build/kit", "--out", "OUT", "--", "list", "--json"]]
+
+
+def test_the_documents_name_the_parts_and_what_is_unpacked(asked, tmp_path, capsys):
+    kit = tmp_path / "kit"
+    assert make(kit, "--max-mb", "1.25", "--json") == ExitCode.OK
+    made = json.loads(capsys.readouterr().out)
+    assert made["kit"] == str(kit)
+    assert sorted(made["parts"]) == [str(part) for part in sorted(tmp_path.glob("kit.tar.[0-9]*"))]
+    parts = [*made["parts"], str(tmp_path / "kit.tar.sha256")]
+    assert main(["kit", "join", *parts, "--out", str(tmp_path / "there"), "--json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == {"unpacked": [str(tmp_path / "there" / "kit")]}

@@ -1,14 +1,16 @@
 """`bench logs`: bytes as they come for programs, and nothing that a terminal would act upon."""
 
 import io
+import json
 import sys
+from unittest.mock import Mock
 
 import pytest
 
 from harness.cli.display.streams import Terminal
 from harness.cli.main import main
 from harness.engines.start.containers import daemon
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SetupError
 from tests.factories.containers import FakeDaemon, started
 
 COLOURED = "\x1b[32mINFO\x1b[0m: 5 µs\n".encode()
@@ -27,6 +29,26 @@ def test_an_engine_without_a_container_is_an_error_with_the_way_to_one(docker, c
         "error: tgi: it has no container here",
         "hint: `bench up` starts one; logs of runs are in their folders",
     ]
+
+
+def test_an_unknown_name_is_a_mistake_of_the_line_with_and_without_docker(docker, monkeypatch, capsys):
+    """It was an error of Docker, exit code 3."""
+    for command in ("logs", "down"):
+        assert main([command, "vlm"]) == ExitCode.USAGE
+    monkeypatch.setattr(daemon, "Daemon", Mock(side_effect=SetupError("no Docker daemon answers")))
+    for command in ("logs", "down"):
+        assert main([command, "vlm@eager"]) == ExitCode.USAGE
+        assert main([command, "vllm"]) == ExitCode.SETUP
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("error: unknown backend 'vlm'") == lines.count("hint: did you mean 'vllm'?") == 4
+    assert lines.count("error: no Docker daemon answers") == 2
+
+
+def test_a_container_of_a_definition_that_is_elsewhere_is_found_by_its_name(docker, capsys):
+    docker.here["c"] = started("mine")
+    assert main(["logs", "mine"]) == ExitCode.OK
+    assert main(["down", "mine", "--json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == {"stopped": ["mine"]}
 
 
 def test_fewer_than_no_lines_are_not_all_of_them(docker, capsys):

@@ -1,5 +1,6 @@
 """`bench publish`: which entries and files of which runs a tracker gets."""
 
+import json
 import sys
 
 import pytest
@@ -83,3 +84,13 @@ def test_a_run_that_is_not_there_is_an_error(tracker, tmp_path, capsys):
     assert main(["publish", "x", "--to", "mlflow", "--out", str(tmp_path)]) == ExitCode.USAGE
     assert "error: x: no such run" in capsys.readouterr().err
     assert tracker == []
+
+
+def test_the_document_has_the_entries_of_every_run(made, tracker, capsys):
+    words = ["--to", "mlflow", "--project", "mine", "--json"]
+    assert main(["publish", str(made.path), *words]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == {
+        "to": "mlflow",
+        "project": "mine",
+        "runs": [{"run": made.run_id, "entries": 1}],
+    }

@@ -1,5 +1,6 @@
 """`bench tune`: what is asked of the search, and what is said of its result."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -180,3 +181,24 @@ def test_an_interrupted_search_says_where_its_trials_are(search, capsys):
     said = capsys.readouterr()
     assert said.err.splitlines()[-1] == "interrupted: what was tried is kept in results/tune-1"
     assert "the default stands" not in said.out
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_document_has_the_trials_and_where_the_variant_is(search, capsys, interrupted):
+    stored = None if interrupted else Path("/config/variants/vllm.toml")
+    found = {"values": {"threads": 2}, "verdict": None if interrupted else "faster", "stored": stored}
+    search.result = result(**found, interrupted=interrupted)
+    assert main([*COMMAND, "--json"]) == (ExitCode.INTERRUPTED if interrupted else ExitCode.OK)
+    document = json.loads(capsys.readouterr().out)
+    assert [trial["value"] for trial in document.pop("trials")] == [21.5, None, 20.0, None, None]
+    assert document == {
+        "metric": "ttft_ms.p50",
+        "load": {"kind": "concurrency", "value": 8},
+        "values": {"threads": 2},
+        "simulated": False,
+        "verdict": found["verdict"],
+        "why": "",
+        "stored": None if interrupted else str(stored),
+        "not_decided": None,
+        "folder": "results/tune-1",
+    }

@@ -1,5 +1,6 @@
 """`bench up`: how the engine is asked for, what is printed about it, and what is refused before any start."""
 
+import json
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -146,3 +147,18 @@ def test_a_variant_of_the_command_line_is_measured_under_its_name(asked, capsys)
     assert "--backends mine=llamacpp=http://127.0.0.1:8100\n" in capsys.readouterr().out
     (request,) = asked.requests
     assert request.ref.definition.process.program == ("/builds/llama-server",)
+
+
+@pytest.mark.parametrize(("launch", "code"), [("compose", ExitCode.OK), ("process", ExitCode.SETUP)])
+def test_the_document_comes_when_the_engine_is_ready(asked, capsys, launch, code):
+    """A process then runs on, and its end is an error: the second document."""
+    asked.engine = Engine(SimpleNamespace(base_url="http://127.0.0.1:9100"))
+    assert main(["up", "vllm", "--launch", launch, "--device", "cpu", "--json"]) == code
+    ready, end = json.JSONDecoder().raw_decode(out := capsys.readouterr().out)
+    assert ready == {
+        "backend": "vllm",
+        "model": "m",
+        "url": "http://127.0.0.1:8100",
+        "metrics_urls": ["http://127.0.0.1:9100"],
+    }
+    assert ("ended: exit code 9" in out[end:]) is (launch == "process")

@@ -1,5 +1,6 @@
 """`bench validate`: the kind of each file, every wrong one named, and a count at the end."""
 
+import json
 import re
 
 import pytest
@@ -109,3 +110,13 @@ def test_every_wrong_run_of_a_suite_is_named(tmp_path, capsys):
     assert (code, out) == (ExitCode.USAGE, [])
     places = [f"error: {wrong}:run[{number}].repeats: must be at least 1, not 0" for number in range(2)]
     assert err == [*places, "1 of 1 file wrong"]
+
+
+def test_the_document_has_every_file_with_what_is_wrong_in_it(wrong, capsys):
+    code = main(["validate", "--json", str(BACKEND), str(wrong / "typo.toml"), str(wrong / "broken.toml")])
+    valid, typo, broken = json.loads(capsys.readouterr().out)
+    assert code == ExitCode.USAGE
+    assert valid == {"file": str(BACKEND), "kind": "backend", "errors": []}
+    assert (typo["kind"], typo["errors"][0]["hint"]) == (None, "did you mean 'groups'?")
+    assert "unknown key 'group'" in typo["errors"][0]["error"]
+    assert [each["error"].startswith(str(wrong)) for each in broken["errors"]] == [True]
