@@ -19,16 +19,18 @@ USUAL_BYTES = 64 << 20  # of a job that names no limit
 class Limits:
     request_timeout_ns: int  # from the first send; before it, from waiting for a connection
     drain_timeout_ns: int
-    answer_bytes: int = USUAL_BYTES
     patience_ns: Sequence[int] = ()  # as in the job, by index; (): nobody hangs up
 
-    def after_send(self, index: int) -> tuple[int, tuple[Outcome, str]]:
-        """The ns from its first send in which a request must end, and how it ends if it does not."""
+    def after_send_ns(self, index: int) -> int:
+        """The time from its first send in which a request must end."""
         patience = self.patience_ns[index] if self.patience_ns else UNKNOWN
-        if UNKNOWN < patience < self.request_timeout_ns:
-            return patience, (Outcome.ABANDONED, HUNG_UP)
-        limit_ns = self.request_timeout_ns
-        return limit_ns, (Outcome.TIMEOUT, LATE.format(seconds=limit_ns / 1e9))
+        return patience if UNKNOWN < patience < self.request_timeout_ns else self.request_timeout_ns
+
+    def late(self, index: int) -> tuple[Outcome, str]:
+        """The end of a request that takes longer."""
+        if self.after_send_ns(index) < self.request_timeout_ns:
+            return Outcome.ABANDONED, HUNG_UP
+        return Outcome.TIMEOUT, LATE.format(seconds=self.request_timeout_ns / 1e9)
 
 
 def answer_bytes(max_tokens: int, items: int = 0, echoed_bytes: int = 0) -> int:

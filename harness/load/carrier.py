@@ -1,37 +1,45 @@
-"""What the asyncio window needs of a protocol: connections opened ahead, requests carried, an end."""
+"""What a window needs of the way to a server: requests carried, and each send and each end reported to it."""
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.load.finalize import Exchange
-from harness.records.layout import Outcome
-
-OPENING_S = 10.0  # to open connections ahead of the window
+from harness.load.exchange import Exchange
 
 
-class RequestError(Exception):
-    """Raised for a request without a whole answer, with the outcome and the text of its record."""
+@dataclass(slots=True)
+class Counters:
+    """A carrier's own figures."""
 
-    def __init__(self, outcome: Outcome, text: str) -> None:
-        super().__init__(text)
-        self.outcome = outcome
-
-
-class UnreadError(RequestError):
-    """Raised for a request that its server says it did not begin to read, so that it may be sent again."""
+    connect_ns: list[int]  # one per connection that was made
+    unstamped_reads: int = 0
+    longest_tick_ns: int = 0
+    loop_lag_ns: "array[int]" = field(default_factory=lambda: array("q"))
 
 
 class Carrier(Protocol):
-    connect_ns: list[int]  # one per connection that was made
+    """Decides nothing: it reports to the window that it was made for."""
 
-    async def open_ahead(self, count: int) -> str:
+    counters: Counters
+    sends_at_once: int  # between two waits: each holds up what is being read
+
+    def open_ahead(self, count: int) -> str:
         """Opens connections for `count` requests at once; returns what prevented that, or ""."""
+        ...
 
-    async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
-        """Carries one request to the end of its answer, which grows in `exchange.answer` even if this raises.
+    def send(self, exchange: Exchange) -> None:
+        """Begins to carry a request. Calls `window.sent_at` each time that its first byte leaves, and
+        `window.ended` once, unless it is dropped before."""
 
-        Sets `exchange.connect` before the first send, and calls `on_send` right before the first byte of a
-        request leaves. Raises RequestError; any other exception means that the answer is not of the protocol.
+    def wait(self, now: int, wake: int) -> None:
+        """Carries what comes and goes, until `wake` at the latest, or until one ended.
+
+        Finalizes answers of the window where there is time.
         """
 
-    async def close(self) -> None: ...
+    def drop(self, exchanges: Collection[Exchange]) -> None:
+        """Breaks requests off; their answers grow no more. Is called once more at the end of the window, with
+        all that are left."""
+
+    def close(self) -> None: ...

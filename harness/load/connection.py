@@ -10,8 +10,8 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from harness.host.tls import Secure
+from harness.load.exchange import Exchange
 from harness.load.failures import CLOSED_EARLY
-from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.poller import Poller
 from harness.load.route import Route, tunnel_opened
@@ -42,7 +42,6 @@ class Connection:
     before: TcpInfo | None = None  # as it was when the last request on it was sent or answered
     refused: bool = False  # the kernel took no byte of the request: the connection was closed before
     failed: OSError | None = None  # what broke it while the rest of a request was sent
-    deadline: int = 0
     answered: bool = False  # a whole answer came on it
     freed: int = 0  # when it was last put back
     warm: bool = False  # it was open and idle before the request on it

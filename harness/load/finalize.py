@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from harness.apis import CHAT, Api
 from harness.apis.payload import error_message
 from harness.load.bounds import EVENT_BYTES
+from harness.load.exchange import Exchange
 from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
 from harness.load.sse import Parsed, parse_answer
@@ -27,27 +28,6 @@ _MODEL_CHARS = 200
 _in_order = itemgetter(*(REQUEST_DTYPE.names or ()))
 # Plain numbers: an array takes four times as long to be compared with a member of an enum.
 _REASONING, _VALUES = int(EventKind.REASONING), int(EventKind.VALUES)
-
-
-@dataclass(slots=True)
-class Exchange:
-    """One request and its answer. Times are absolute CLOCK_MONOTONIC ns; `sent` is UNKNOWN if it never
-    left.
-    """
-
-    seq: int
-    intended: int
-    index: int = 0  # position in the share of this worker
-    sent: int = UNKNOWN  # for the first time
-    connect: int = UNKNOWN  # waited for a connection before that
-    end: int = UNKNOWN
-    answer: Answer | None = None
-    failure: Outcome | None = None  # what the transport saw; None: the answer came whole
-    error: str = ""
-    attempts: int = 0
-    retransmits: int = UNKNOWN
-    out_of_order: int = UNKNOWN
-    replica: int = UNKNOWN  # that it went to
 
 
 @dataclass(frozen=True, slots=True)

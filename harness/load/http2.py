@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.host.proxy import proxy_for
-from harness.load.carrier import OPENING_S, RequestError, UnreadError
+from harness.load.async_carrier import OPENING_S, RequestError, UnreadError
 from harness.load.connection import open_socket, unopened
 from harness.load.connection_pool import AT_ONCE
+from harness.load.exchange import Exchange
 from harness.load.failures import NO_CONNECTION
-from harness.load.finalize import Exchange
 from harness.load.http2_connection import MOST_STREAMS, Headers, Http2Connection
 from harness.load.job import LoadJob
 from harness.load.route import Route, find_route, tunnel_opened

@@ -17,7 +17,7 @@ import h2.exceptions
 import h2.settings
 
 from harness.load.connection import failure_of
-from harness.load.failures import CLOSED_AFTER_SEND, CLOSED_EARLY
+from harness.load.failures import CLOSED_EARLY, closed_after_send
 from harness.load.http1 import Answer
 from harness.load.http2_frames import (
     DATA,
@@ -301,5 +301,4 @@ def _seen_by(stream: Stream, failure: Failure) -> Failure:
     """What the loss of the connection means to one of its requests."""
     if stream.answer.wire_bytes or failure.outcome not in (Outcome.TRUNCATED, Outcome.RESET):
         return failure
-    known = failure.outcome is Outcome.TRUNCATED
-    return failure._replace(error=CLOSED_AFTER_SEND if known else f"{CLOSED_AFTER_SEND}: {failure.error}")
+    return failure._replace(error=closed_after_send(failure.outcome, failure.error))

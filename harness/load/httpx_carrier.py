@@ -10,10 +10,10 @@ from asyncio_throttle.throttler import Throttler
 
 from harness.host.proxy import proxy_for
 from harness.host.tls import Certificates
-from harness.load.carrier import OPENING_S, RequestError
+from harness.load.async_carrier import OPENING_S, RequestError
 from harness.load.connection import failure_of, unopened
-from harness.load.failures import CLOSED_EARLY
-from harness.load.finalize import Exchange
+from harness.load.exchange import Exchange
+from harness.load.failures import CLOSED_EARLY, closed_after_send
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
 from harness.load.wire import build_request, in_session
@@ -76,7 +76,11 @@ class HttpxCarrier:
         try:
             await _fetch(self._transports[exchange.replica], request, answer)
         except httpx.TransportError as error:
-            raise RequestError(*_failure(error)) from error
+            outcome, text = _failure(error)
+            closed = exchange.sent != UNKNOWN and outcome in (Outcome.TRUNCATED, Outcome.RESET)
+            if closed and not answer.stamps:
+                text = closed_after_send(outcome, text)
+            raise RequestError(outcome, text) from error
         finally:
             exchange.connect = watch.connect_ns
             self._connected(watch)
@@ -155,12 +159,12 @@ _CLOSED = ("disconnected", "peer closed")  # in the words of httpcore and h11
 def _failure(error: httpx.TransportError) -> tuple[Outcome, str]:
     """Outcome and text. httpx has no words for a connection that broke, and keeps the system's as a cause."""
     broken = _system_error(error)
-    text = str(error) or str(broken or CLOSED_EARLY)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        return unopened(broken or error), text
+        return unopened(broken or error), str(broken or error)
     if isinstance(error, httpx.RemoteProtocolError):
-        closed = any(words in text for words in _CLOSED)
-        return (Outcome.TRUNCATED if closed else Outcome.MALFORMED), text
+        closed = any(words in str(error) for words in _CLOSED)
+        return (Outcome.TRUNCATED, CLOSED_EARLY) if closed else (Outcome.MALFORMED, str(error))
+    text = str(error) or str(broken or CLOSED_EARLY)
     return (Outcome.TRUNCATED if broken is None else failure_of(broken)), text
 
 

@@ -8,7 +8,7 @@ import httpx
 from harness.apis import APIS, ApiName
 from harness.host.access import SESSION, Access
 from harness.host.proxy import proxy_for
-from harness.load.finalize import Exchange
+from harness.load.exchange import Exchange
 from harness.load.job import LoadJob
 from harness.load.route import proxy_authorization
 
@@ -25,7 +25,6 @@ class Wire:
     head: bytes  # request line and headers up to the value of content-length
     tail: bytes  # the headers after it, with the empty line
     bodies: Sequence[bytes]
-    seqs: Sequence[int]  # position of each body in the cell's workload
     sessions: Sequence[int] | None = None  # of each body, where a header names it
 
     def request(self, index: int) -> tuple[bytes, bytes]:
@@ -75,7 +74,7 @@ def _sessions(job: LoadJob, seqs: Sequence[int]) -> Sequence[int] | None:
 def render(url: str, job: LoadJob, bodies: Sequence[bytes], seqs: Sequence[int]) -> Wire:
     request = build_request(url, job.access, job.api, bodies[0] if bodies else b"{}")
     before, _, after = render_head(request, proxy_for(url)).partition(_LENGTH)
-    return Wire(before + _LENGTH, after[after.index(b"\r\n") :], bodies, seqs, _sessions(job, seqs))
+    return Wire(before + _LENGTH, after[after.index(b"\r\n") :], bodies, _sessions(job, seqs))
 
 
 def secrets(url: str, access: Access) -> tuple[str, ...]:

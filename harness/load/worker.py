@@ -28,6 +28,7 @@ from harness.host.heartbeat import Heartbeat, suspended_ns
 from harness.host.helper_process import in_words, open_descriptors, peak_rss_bytes, set_up
 from harness.load.balance import balancer_of
 from harness.load.bounds import Limits
+from harness.load.carrier import Carrier
 from harness.load.connection_pool import ConnectionPool
 from harness.load.dispatcher import (
     NEVER,
@@ -36,21 +37,23 @@ from harness.load.dispatcher import (
     OpenLoopDispatcher,
     SessionDispatcher,
 )
-from harness.load.event_loop import CHORE_NS, EventLoop
-from harness.load.finalize import Exchange, Finalized, Finalizer
+from harness.load.exchange import Exchange
+from harness.load.finalize import Finalized, Finalizer
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.poller import PortablePoller
 from harness.load.route import find_route
+from harness.load.socket_carrier import SocketCarrier
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
 from harness.load.transport import Transport
 from harness.load.turns import TurnBodies
+from harness.load.window import CHORE_NS, Window
 from harness.load.wire import render, secrets
 from harness.records.layout import UNKNOWN, Outcome
 from harness.untrusted import Secrets
 
 if TYPE_CHECKING:
-    from harness.load.fallback import FallbackLoop
+    from harness.load.async_carrier import AsyncCarrier
 
 READY = "ready"
 _PULSE_EVERY = 250_000_000 // CHORE_NS
@@ -171,14 +174,14 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     limits = Limits(
         int(job.request_timeout_s * 1e9),
         int(job.drain_timeout_s * 1e9),
-        job.answer_bytes,
         () if job.patience_ns is None else job.patience_ns.tolist(),
     )
     notes = [_allow(_connections_wanted(job))]
     chats = job.sessions if job.sessions is not None and not job.sessions.after else None
     turns = TurnBodies(job.bodies, chats, APIS[job.api]) if chats is not None else None
-    event_loop = _make_event_loop(share, turns or job.bodies, clock, limits)
-    notes.append(event_loop.open_ahead(_open_ahead(job)))
+    window = Window(share.seqs.tolist(), balancer_of(job), limits)
+    carrier = _make_carrier(share, turns or job.bodies, clock, window)
+    notes.append(carrier.open_ahead(_open_ahead(job)))
     pipe.send(READY)
     t0: int = pipe.recv()
     spill = Spill(share.folder)
@@ -195,7 +198,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         chores += 1
         if chores % _PULSE_EVERY == 0:
             spill.flush()
-            pipe.send(tally.pulse(event_loop.counters.sent, event_loop.counters.in_flight))
+            pipe.send(tally.pulse(window.sent, window.in_flight))
         return pipe.poll()
 
     gc.collect()
@@ -205,7 +208,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
     switches, suspended = resource.getrusage(resource.RUSAGE_SELF), suspended_ns()
     try:
-        stopped = event_loop.run(dispatcher, finalize, chore)
+        stopped = window.run(carrier, dispatcher, finalize, chore)
     finally:
         spill.flush()  # what is recorded so far outlives whatever ends the window
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
@@ -214,21 +217,21 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     switched, descriptors = resource.getrusage(resource.RUSAGE_SELF), open_descriptors()
     gc.enable()
     spill.close()
-    event_loop.close()
-    pipe.send(tally.pulse(event_loop.counters.sent, 0))
+    carrier.close()
+    pipe.send(tally.pulse(window.sent, 0))
     return Facts(
         stamp_uncertainty_ns=clock.uncertainty_ns() if clock is not None else 0,
-        longest_tick_ns=event_loop.counters.longest_tick_ns,
+        longest_tick_ns=carrier.counters.longest_tick_ns,
         cpu_s=cpu,
         busy_share=cpu / wall,
-        loop_lag_ns=np.asarray(event_loop.counters.loop_lag_ns, np.int64),
-        connect_ns=np.asarray(event_loop.connect_ns, np.int64),
+        loop_lag_ns=np.asarray(carrier.counters.loop_lag_ns, np.int64),
+        connect_ns=np.asarray(carrier.counters.connect_ns, np.int64),
         peak_rss_bytes=peak_rss_bytes(),
         gc_collections=collections,
         waits=switched.ru_nvcsw - switches.ru_nvcsw,
         preemptions=switched.ru_nivcsw - switches.ru_nivcsw,
         open_descriptors=descriptors,
-        unstamped_reads=event_loop.counters.unstamped_reads,
+        unstamped_reads=carrier.counters.unstamped_reads,
         text_events=tally.text_events,
         shared_events=tally.shared_events,
         clock_step_ns=clock.step_ns if clock is not None else None,
@@ -252,19 +255,27 @@ def _follow_up(tally: Tally, dispatcher: SessionDispatcher, exchange: Exchange) 
     dispatcher.answered(exchange.index, exchange.sent, exchange.end, whole=whole)
 
 
-def _make_event_loop(
-    share: Share, bodies: Sequence[bytes], clock: StampClock | None, limits: Limits
-) -> "EventLoop | FallbackLoop":
-    job, seqs = share.job, share.seqs.tolist()
+def _make_carrier(share: Share, bodies: Sequence[bytes], clock: StampClock | None, window: Window) -> Carrier:
+    job = share.job
     if share.transport is Transport.ASYNCIO:
-        from harness.load.fallback import FallbackLoop  # uvloop and httpx are loaded where they are used
+        from harness.load.task_carrier import TaskCarrier  # uvloop and httpx are loaded where they are used
 
-        return FallbackLoop(job, bodies, seqs, limits)
+        return TaskCarrier(_make_async_carrier(job), bodies, job.answer_bytes, window)
     poller = PortablePoller() if share.transport is Transport.POLL else select.epoll()
-    wires = [render(url, job, bodies, seqs) for url in job.urls]
+    wires = [render(url, job, bodies, share.seqs.tolist()) for url in job.urls]
     routes = [find_route(url, job.access.certificates) for url in job.urls]
     pool = ConnectionPool(poller, routes, kernel=clock is not None, reuse=job.promised.keeps_connection)
-    return EventLoop(wires, pool, balancer_of(job), clock, limits)
+    return SocketCarrier(wires, pool, clock, job.answer_bytes, window)
+
+
+def _make_async_carrier(job: LoadJob) -> "AsyncCarrier":
+    if job.http2:
+        from harness.load.http2 import Http2Carrier  # h2 comes with an extra
+
+        return Http2Carrier(job, job.request_timeout_s)
+    from harness.load.httpx_carrier import HttpxCarrier
+
+    return HttpxCarrier(job)
 
 
 def _make_finalizer(share: Share, clock: StampClock | None, t0: int) -> Finalizer:

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from harness.apis import CHAT, EMBEDDINGS, Api
-from harness.load.finalize import Exchange, Finalizer
+from harness.load.exchange import Exchange
+from harness.load.finalize import Finalizer
 from harness.load.http1 import Answer
 from harness.load.job import Promised
 from harness.load.spill import Spill

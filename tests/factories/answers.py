@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.apis import CHAT, Api
-from harness.load.finalize import Exchange, Finalized, Finalizer
+from harness.load.exchange import Exchange
+from harness.load.finalize import Finalized, Finalizer
 from harness.load.http1 import Answer
 from harness.load.job import Promised
 from harness.records.layout import Outcome, Phase

@@ -7,11 +7,14 @@ from itertools import chain, repeat
 import pytest
 
 from harness.host.access import Access
+from harness.load.balance import balancer_of
 from harness.load.bounds import Limits, answer_bytes
 from harness.load.dispatcher import NEVER, ClosedLoopDispatcher
-from harness.load.fallback import FallbackLoop
+from harness.load.httpx_carrier import HttpxCarrier
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.run import run_load
+from harness.load.task_carrier import TaskCarrier
+from harness.load.window import Window
 from harness.records.layout import Outcome
 from tests.factories.hostile import HARMS as HARMS_TO_ALL
 from tests.factories.hostile import chunks, serving
@@ -57,18 +60,21 @@ def test_every_harm_has_its_outcome_and_little_memory(harm):
 
 # What is decompressed is decompressed on both ways alike, after the window.
 @pytest.mark.parametrize("harm", [harm for harm in HARMS if harm != "small gzip bomb"])
-def test_the_fallback_way_keeps_the_bounds(harm):
+def test_the_way_through_httpx_keeps_the_bounds(harm):
     ended = []
     with serving(lambda _: HARMS[harm]()) as url:
-        window = FallbackLoop(job(url), [b"{}"] * 2, [0, 1], Limits(500_000_000, 500_000_000, 1 << 20))
+        asked = job(url)
+        window = Window([0, 1], balancer_of(asked), Limits(500_000_000, 500_000_000))
+        carrier = TaskCarrier(HttpxCarrier(asked), [b"{}"] * 2, 1 << 20, window)
         try:
             window.run(
+                carrier,
                 ClosedLoopDispatcher(ClosedLoop(2), 2, time.monotonic_ns(), NEVER),
                 ended.append,
                 lambda: False,
             )
         finally:
-            window.close()
+            carrier.close()
     assert len(ended) == 2
     for exchange in ended:
         assert exchange.failure in (Outcome.OVERSIZED, Outcome.TIMEOUT, Outcome.MALFORMED)

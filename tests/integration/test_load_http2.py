@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -157,6 +158,23 @@ def test_a_server_that_keeps_no_connection_gets_one_for_each_request():
     with running_h2() as server:
         assert all_ok(run_load(replace(job(server.url), promised=Promised(keeps_connection=False))))
     assert server.connections == 12
+
+
+def test_the_drain_counts_from_the_last_send():
+    """Each request has a connection of its own, whose settings take half of a drain limit, as answers do."""
+
+    def greet(peer):
+        time.sleep(0.8)
+        peer.say(settings())
+
+    def answer(peer, stream):
+        time.sleep(0.8)
+        peer.say(good(stream))
+
+    with serving(Script(greet, greeted=4, answer=answer, times=4)) as (url,):
+        two = replace(job(url), bodies=[BODY] * 2, schedule=ClosedLoop(1), drain_timeout_s=1.3)
+        result = run_load(replace(two, promised=Promised(keeps_connection=False)))
+    assert all_ok(result)
 
 
 def test_a_body_of_many_windows_arrives():

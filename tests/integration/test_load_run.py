@@ -1,5 +1,6 @@
 """Whole windows against scripted sockets: outcomes, connections, caps, workers and early ends."""
 
+import errno
 import os
 import signal
 import socket
@@ -212,6 +213,24 @@ def test_a_reset_is_recorded_as_one_by_way_of_httpx_too(begun: bool, monkeypatch
     assert list(result.records.texts) == ["a" if begun else ""] * 2
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_close_has_the_same_error_text_by_way_of_httpx(
+    begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def script(peer: Peer) -> None:
+        if begun:
+            peer.say(HEAD, text("a"))
+            time.sleep(0.02)
+        peer.close()
+
+    with serve(script) as server:
+        exact = run_load(job(server, 2, ClosedLoop(1)))
+        monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.ASYNCIO, ""))
+        through_httpx = run_load(job(server, 2, ClosedLoop(1)))
+    assert outcomes(through_httpx) == outcomes(exact) == [Outcome.TRUNCATED] * 2
+    assert list(through_httpx.records.errors) == list(exact.records.errors)
+
+
 def test_an_answer_ends_with_its_framing_by_way_of_httpx_too(monkeypatch: pytest.MonkeyPatch) -> None:
     over: list[int] = []
 
@@ -267,10 +286,14 @@ def test_connection_close_reconnects_and_keeps_the_cost_apart() -> None:
     assert np.all(rows["sent_ns"][1:] >= rows["intended_ns"][1:] + rows["connect_ns"][1:])
 
 
-def test_nobody_listens() -> None:
-    result = run_load(job("http://127.0.0.1:9/v1", 3, OpenLoop(every(20, 3))))
+@pytest.mark.parametrize("transport", [Transport.KERNEL_STAMPS, Transport.ASYNCIO])
+def test_nobody_listens(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (transport, ""))
+    seen: list[Progress] = []
+    result = run_load(job("http://127.0.0.1:9/v1", 3, OpenLoop(every(20, 3))), progress=seen.append)
     assert outcomes(result) == [Outcome.CONNECT_FAILED] * 3
-    assert "refused" in result.records.errors[0].lower()
+    assert {progress.sent for progress in seen} <= {0}
+    assert f"[Errno {errno.ECONNREFUSED}]" in result.records.errors[0]
     assert result.records.requests["end_ns"][2] >= 40_000_000  # one failure did not stop the window
     assert any("opened ahead" in note for note in result.client.notes)
 

@@ -8,7 +8,8 @@ import pytest
 
 from harness.apis import ANSWER, CHAT, Api
 from harness.load.dispatcher import NEVER, SessionDispatcher
-from harness.load.finalize import Exchange, Finalizer
+from harness.load.exchange import Exchange
+from harness.load.finalize import Finalizer
 from harness.load.http1 import Answer
 from harness.load.job import ClosedLoop, Promised, Sessions
 from harness.load.spill import Spill, merge

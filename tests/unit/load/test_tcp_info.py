@@ -7,7 +7,7 @@ import pytest
 
 from harness.host.resolve import Address
 from harness.load.connection import Connection
-from harness.load.finalize import Exchange
+from harness.load.exchange import Exchange
 from harness.load.route import Route
 from harness.records.layout import UNKNOWN
 

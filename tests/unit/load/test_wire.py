@@ -5,7 +5,7 @@ import base64
 import numpy as np
 
 from harness.host.access import Access
-from harness.load.finalize import Exchange
+from harness.load.exchange import Exchange
 from harness.load.job import ClosedLoop, LoadJob, Sessions
 from harness.load.wire import in_session, render, secrets
 
