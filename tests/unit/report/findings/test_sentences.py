@@ -332,6 +332,25 @@ def test_a_load_says_which_backends_kept_its_limits():
     assert found.endswith("; TTFT p95: kept by 2 of 4 backends")
 
 
+def test_a_missed_limit_has_what_was_measured_where_that_is_beyond_it():
+    """A goodput of 94% does not say by how much the limit was missed."""
+    limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": 200.0}
+    cells = [
+        cell(
+            label,
+            repeat=repeat,
+            ttft_ms={"p50": 100.0, "p95": p95},
+            slo={"limits": [{**limit, "within": 0.94, "met": p95 <= 200.0}], "attainment": 0.94},
+            goodput_requests_per_s=1.0,
+        )
+        for label, both in {"a": (150.0, 160.0), "b": (700.0, 720.0), "c": (190.0, 260.0)}.items()
+        for repeat, p95 in enumerate(both)
+    ]
+    found = dict(claims(summary(*cells), groups(summary(*cells))[0]))["goodput"]
+    kept = "kept by a, missed by b (710 ms) and c (225 ms, in 1 of 2 repeats)"
+    assert found.endswith(f"; TTFT p95: {kept}")
+
+
 @pytest.mark.parametrize(("swaps", "words"), [((7, 7), "7 of 32 requests"), ((7, 8), "7.5 of 32 requests")])
 def test_requests_that_load_an_adapter_are_counted_in_whole_numbers(swaps, words):
     cells = [
