@@ -2,73 +2,63 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
+from harness.report.blocks.block import Block, Fold, Line, Verbatim
 from harness.report.blocks.run import verdict as verdict_of
 from harness.report.findings.against import place_words
 from harness.report.findings.series_words import TWO_LEVELS, conclusion, since_lines, too_few_runs
 from harness.report.text import trends
 from harness.report.text.markdown_text import markdown
-from harness.report.wording import markdown_escaped, markdown_row, plain
+from harness.report.wording import Table, markdown_escaped, plain
 from harness.verdicts.history import Series
 
 MOST_OPEN = 6  # figures that became worse, each with a line of its own
 
 
 def page(night: Night) -> str:
-    return "\n".join(_lines(night)) + "\n"
+    """With each run's own table, as it is stored."""
+    title = f"# Nightly: {markdown_escaped(plain(night.suite.suite.name))}"
+    course = [Fold(f"Course of {counted(len(night.judged), 'figure')}", [*trends.course(night.judged)])]
+    tables = chain.from_iterable(map(_table, night.steps))
+    blocks = [*_first(night), *_runs(night), *(course if night.judged else ()), *tables]
+    return f"{title}\n\n{markdown(blocks)}\n"
 
 
 def drawn(night: Night) -> str:
     """The same night as one HTML file, with the course of each figure as a chart."""
     from harness.report.html.several import page_of_courses
 
-    about = night.suite.suite
-    since = since_lines(night.judged, night.drifts)
-    lines = [*since, *_next_lines(night), *_missing_lines(night), *_drift_lines(night), *night.behind]
-    lines += [
-        f"{step.entry.title}: {step.state}{f', {why}' if (why := _why(step)) else ''}" for step in night.steps
-    ]
     summaries = (step.folder.read_summary() for step in night.steps if step.folder is not None)
     primary = {*CAPACITIES, *(summary.verdict_rules.primary for summary in summaries)}
-    return page_of_courses(
-        f"Nightly: {about.name}",
-        [about.purpose, verdict(night)],
-        lines,
-        night.courses,
-        primary,
-        night.suite.gate.since,
-    )
+    title, since = f"Nightly: {night.suite.suite.name}", night.suite.gate.since
+    return page_of_courses(title, _first(night), _runs(night), night.courses, primary, since)
 
 
-def _lines(night: Night) -> Iterator[str]:
-    about = night.suite.suite
-    yield f"# Nightly: {markdown_escaped(plain(about.name))}\n"
-    yield f"{markdown_escaped(plain(about.purpose))}\n"
-    yield f"**{markdown_escaped(verdict(night))}**\n"
-    for line in since_lines(night.judged, night.drifts):
-        yield f"- {markdown_escaped(line)}"
-    yield from (f"- {line}" for line in _next_lines(night))
-    for line in _missing_lines(night):
-        yield f"- {markdown_escaped(plain(line, 400))}"
-    if night.drifts or night.missing:
-        yield ""
-    yield from _each_drift(night)
-    for line in night.behind:
-        yield f"- {markdown_escaped(plain(line, 400))}"
-    if night.behind:
-        yield ""
-    yield "| run | state | minutes | |"
-    yield "|---|---|---:|---|"
-    yield from map(_row, night.steps)
+def _first(night: Night) -> Iterator[Block]:
+    """What an operator asks in the morning, and what became of each run."""
+    yield Line(plain(night.suite.suite.purpose), "paragraph")
+    yield Line(verdict(night), "verdict")
+    yield from map(Line, since_lines(night.judged, night.drifts))
+    yield from (Line(line, "advice") for line in _next_lines(night))
+    for scenario, figure in night.missing:
+        yield Line(plain(f"missing: {scenario}: {place_words(figure)}", 400))
+    worse = [*map(Line, conclusion(night.judged, night.drifts))] if night.drifts else []
+    many = len(worse) > MOST_OPEN
+    yield from [Fold(f"Each of the {len(worse)} figures", worse)] if many else worse
+    yield from (Line(plain(line, 400)) for line in night.behind)
+    yield Table("Runs", ("run", "state", "minutes", ""), [*map(_row, night.steps)], figures=False)
+
+
+def _runs(night: Night) -> Iterator[Block]:
+    """What each run of this night shows, as its own page says it."""
     for step in night.steps:
-        yield from _conclusion(step)
-    yield from _trends(night)
-    for step in night.steps:
-        yield from _table(step)
+        if step.folder is not None:
+            yield Line(f"{plain(step.entry.scenario or step.entry.runs_of)}:", "paragraph")
+            yield from verdict_of(step.folder.read_summary())
 
 
 def verdict(night: Night) -> str:
@@ -104,19 +94,6 @@ def _no_drift(courses: Sequence[Series]) -> str:
     return "No figure has been at a worse level for several nights"
 
 
-def _drift_lines(night: Night) -> Iterator[str]:
-    return conclusion(night.judged, night.drifts) if night.drifts else iter(())
-
-
-def _each_drift(night: Night) -> Iterator[str]:
-    """A line for each figure; folded where these would fill the screen."""
-    lines = [f"- {markdown_escaped(line)}" for line in _drift_lines(night)]
-    if len(lines) > MOST_OPEN:
-        lines = _folded(f"Each of the {len(lines)} figures", *lines)
-    if lines:
-        yield from [*lines, ""]
-
-
 def _next_lines(night: Night) -> Iterator[str]:
     """How to look at the newest level that is worse, and how to accept it."""
     if night.drifts:
@@ -130,42 +107,16 @@ def _next_lines(night: Night) -> Iterator[str]:
         )
 
 
-def _missing_lines(night: Night) -> Iterator[str]:
-    return (f"missing: {scenario}: {place_words(figure)}" for scenario, figure in night.missing)
-
-
 def _why(step: Step) -> str:
     made_up = "SIMULATED" if step.folder and step.folder.read_summary().simulated else ""
     return "; ".join(filter(None, (made_up, step.why)))
 
 
-def _row(step: Step) -> str:
-    texts = (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", _why(step))
-    return markdown_row([*map(plain, texts)])
+def _row(step: Step) -> list[str]:
+    return [*map(plain, (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", _why(step)))]
 
 
-def _conclusion(step: Step) -> Iterator[str]:
-    """What the run of this night shows, as its own page says it."""
-    if step.folder is None:
-        return
-    if text := markdown(verdict_of(step.folder.read_summary())):
-        subject = markdown_escaped(plain(step.entry.scenario or step.entry.runs_of))
-        yield from ("", f"{subject}:", "", text)
-
-
-def _trends(night: Night) -> Iterator[str]:
-    if judged := night.judged:
-        title = f"Course of {counted(len(judged), 'figure')}"
-        yield from ("", *_folded(title, trends.table(judged)))
-
-
-def _table(step: Step) -> Iterator[str]:
-    """The run's own table, folded."""
-    if step.folder is None or not step.folder.has("table.md"):
-        return
-    table = step.folder.files.read("table.md").decode().rstrip()
-    yield from ("", *_folded(markdown_escaped(plain(step.entry.title)), table))
-
-
-def _folded(title: str, *lines: str) -> list[str]:
-    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
+def _table(step: Step) -> Iterator[Block]:
+    if step.folder is not None and step.folder.has("table.md"):
+        table = step.folder.files.read("table.md").decode().rstrip()
+        yield Fold(plain(step.entry.title), [Verbatim(table)])

@@ -32,7 +32,7 @@ WINGS = {
         "plots": {"charts"},
         "blocks": {"findings", "tables"},
         "text": {"blocks", "findings", "tables"},
-        "html": {"charts", "findings", "plots", "tables"},
+        "html": {"blocks", "charts", "findings", "plots", "tables"},
     },
     "run": {"setup": set(), "measure": {"setup"}, "keep": {"measure", "setup"}},
     "sampling": {"sources": set()},

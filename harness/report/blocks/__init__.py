@@ -1,1 +1,1 @@
-"""Documents as data: what is said of a run or of a comparison, in order. Terminal and Markdown draw it."""
+"""Documents as data: what is said of a run or of a comparison, in order, whatever draws it."""

@@ -7,12 +7,15 @@ from typing import Literal, TypeAlias, Union
 from harness.report.findings.grid import Column, Entry
 from harness.report.wording import Table
 
-Kind = Literal["", "loud", "verdict", "paragraph", "doubt", "muted", "warning"]
+Kind = Literal["", "loud", "verdict", "paragraph", "advice", "doubt", "muted", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence. It is an item of a list, unless its kind says otherwise; without a text it is left out."""
+    """A sentence. It is an item of a list, unless its kind says otherwise; without a text it is left out.
+
+    What stands between backticks of an `advice` or a hint is a command.
+    """
 
     text: str
     kind: Kind = ""

@@ -1,6 +1,6 @@
 """The page of several runs: whether one is slower than another, all of them on one axis, and their course."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from operator import itemgetter
 
@@ -10,6 +10,7 @@ from harness.model import ComparedFigure, ComparedPair, LoadPoint, RunComparison
 from harness.model.measures import measure
 from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
+from harness.report.blocks.block import Block
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course, step_words
 from harness.report.findings.accuracy_words import compared_accuracy
@@ -24,9 +25,10 @@ from harness.report.html.answer import in_doubt
 from harness.report.html.figures import figure
 from harness.report.html.page import document as whole_page
 from harness.report.html.page import framed
+from harness.report.html.prose import prose
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
-from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
+from harness.report.html.tags import Html, details, fold, items, join, section, table, tag, text_table
 from harness.report.tables.changes import by_load, change_table, changes
 from harness.report.view import groups
 from harness.report.wording import plain
@@ -63,24 +65,19 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
 
 def page_of_courses(
     title: str,
-    remarks: Sequence[str],
-    lines: Sequence[str],
+    before: Iterable[Block],
+    after: Iterable[Block],
     history: Sequence[Series],
     primary_of: Set[str],
     since: str,
 ) -> str:
-    """The `remarks`, the `lines` as a list, and the course of every series over its runs.
+    """The course of every series over its runs, between what is said before and after it.
 
     `primary_of`: metrics whose charts are open. `since`: day from which levels are judged; "" judges all.
     """
     alone = "No figure of this night has an earlier run under the same conditions."
     over_time = courses(history, primary_of, since) or tag("p", alone)
-    content = tag(
-        "main",
-        *(tag("p", plain(text, 400)) for text in remarks),
-        items(plain(line, 400) for line in lines),
-        over_time,
-    )
+    content = tag("main", *prose(before), over_time, *prose(after))
     return whole_page(title, tag("header", tag("h1", plain(title))), content)
 
 
@@ -223,11 +220,11 @@ def _versions(run: Run) -> str:
 
 def _verdicts(document: RunComparison) -> Html:
     tables = [change_table(pair, findings) for pair in document.pairs for _, findings in by_load(pair)]
-    drawn = (table(part.title, part.head, part.rows) for part in tables)
     answered = [
         f"{pair_words(pair)}: {line}" for pair in document.pairs for line in compared_accuracy(document, pair)
     ]
-    return section("verdicts", "Every figure", *drawn, items(answered) if answered else None)
+    listed = items(answered) if answered else None
+    return section("verdicts", "Every figure", *map(text_table, tables), listed)
 
 
 def _differences(pairs: Sequence[ComparedPair]) -> Html:

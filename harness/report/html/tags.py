@@ -94,4 +94,4 @@ def table(
 
 def text_table(part: Table) -> Html:
     """A table that the terminal prints as well."""
-    return table(part.title, part.head, part.rows, class_="numbers")
+    return table(part.title, part.head, part.rows, class_="numbers" if part.figures else None)

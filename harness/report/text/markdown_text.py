@@ -50,7 +50,8 @@ def _parts(found: Iterable[Block], *, nested: bool = False) -> Iterator[str]:
 def _line(line: Line) -> Iterator[str]:
     label = f"**{line.label}:** " if line.label else ""
     hint = f" *Hint: {with_code(line.hint)}*" if line.hint else ""
-    text = f"{label}{markdown_escaped(line.text)}{hint}"
+    words = with_code(line.text) if line.kind == "advice" else markdown_escaped(line.text)
+    text = f"{label}{words}{hint}"
     forms = {"loud": "**{}**", "verdict": "**{}**", "paragraph": "{}"}
     if line.text:
         yield forms.get(line.kind, "- {}").format(text)

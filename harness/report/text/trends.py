@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted
+from harness.report.blocks.block import Block, Line
 from harness.report.findings.series_words import conclusion, names, since_lines
-from harness.report.wording import markdown_escaped, markdown_row
+from harness.report.text import markdown_text
+from harness.report.wording import Table
 from harness.verdicts.history import Drift, Series
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -32,19 +34,18 @@ def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | N
 
 
 def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
-    found = [*since_lines(series, drifts), *conclusion(series, drifts)]
-    return "\n".join([*(f"**{markdown_escaped(line)}**\n" for line in found), table(series)])  # paragraphs
+    found = (*since_lines(series, drifts), *conclusion(series, drifts))
+    return markdown_text.markdown([*(Line(line, "verdict") for line in found), *course(series)])
 
 
-def table(series: Sequence[Series]) -> str:
-    """The course of each figure as Markdown, without what follows from it."""
-    cells = (
+def course(series: Sequence[Series]) -> Iterator[Block]:
+    """A row for each figure, without what follows from it."""
+    yield from (Line(line, "paragraph") for line in _explained(series))
+    rows = [
         (name, str(len(figure.values)), _last(figure), spark(figure.values))
         for name, figure in zip(names(series), series, strict=True)
-    )
-    lines = [f"{text}\n" for text in _explained(series)]
-    head = ("| figure | runs | last | course |", "|---|---:|---:|---|")
-    return "\n".join([*lines, *head, *map(markdown_row, cells)])
+    ]
+    yield Table("", ("figure", "runs", "last", "course"), rows, figures=False)
 
 
 def _explained(series: Sequence[Series]) -> Iterator[str]:

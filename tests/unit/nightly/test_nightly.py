@@ -267,7 +267,8 @@ def test_many_figures_that_became_worse_are_folded_below_a_line_for_their_day(tm
         path=tmp_path / "my runs" / "run-05", read_summary=lambda: summaries.summary()
     )
     kept = replace(made, steps=(replace(made.steps[0], folder=elsewhere),))
-    found_there = f"`bench compare run-02 run-03 --out '{tmp_path}/my runs'` names all that differs "
+    command = f"bench compare run-02 run-03 --out '{tmp_path}/my runs'"
+    found_there = f"<code>{command}</code> names all that differs "
     assert found_there in html.unescape(drawn(kept))
     assert lines[9] == "<details><summary>Each of the 8 figures</summary>"
     assert sum(", by one step, since " in line for line in lines) == 8, "each figure has one line on the page"
@@ -330,7 +331,9 @@ def test_both_pages_say_that_a_scripted_server_answered(tmp_path, whole_run):
     made = replace(made, steps=(replace(made.steps[0], folder=whole_run),))
     assert "| measured | 1.0 | SIMULATED |" in page(made)
     text = drawn(made)
-    assert ": measured, SIMULATED</li>" in text
+    assert "<td>measured</td><td>1.0</td><td>SIMULATED</td>" in text
+    load, *_ = re.findall(r"- \*\*(.+)\*\*", page(made))
+    assert f"<strong>{load}</strong>" in text, "what each run shows"
     assert "No figure of this night has an earlier run under the same conditions." in text
 
 
