@@ -35,6 +35,7 @@ class TaskCarrier:
         self._window = window
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._loop = self._runner.get_loop()
+        self._changed: asyncio.Future[None] = self._loop.create_future()
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by index of the exchange
         self._ended: deque[_Ended] = deque()  # and not reported: what that raises is not of a task
 
@@ -47,7 +48,7 @@ class TaskCarrier:
 
     def send(self, exchange: Exchange) -> None:
         task = self._loop.create_task(self._carry(exchange, self._bodies[exchange.index]))
-        task.add_done_callback(lambda _: self._loop.stop())
+        task.add_done_callback(self._wake)
         self._tasks[exchange.index] = task
 
     def wait(self, now: int, wake: int) -> None:
@@ -71,9 +72,14 @@ class TaskCarrier:
 
     def _run_until(self, wake: int) -> None:
         """Runs the tasks until `wake`, or until one is done; a step of each at the least."""
-        due = self._loop.call_later(max(0, wake - time.monotonic_ns()) / 1e9, self._loop.stop)
-        self._loop.run_forever()
+        self._changed = self._loop.create_future()
+        due = self._loop.call_later(max(0, wake - time.monotonic_ns()) / 1e9, self._wake)
+        self._loop.run_until_complete(self._changed)
         due.cancel()
+
+    def _wake(self, _done: object = None) -> None:
+        if not self._changed.done():
+            self._changed.set_result(None)
 
     def _report(self) -> None:
         while self._ended:
