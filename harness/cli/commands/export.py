@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from harness.cli.commands.query import json_row, selected, write_csv
+from harness.cli.display.output import print_note
 from harness.cli.display.result import Result
 from harness.cli.flags import options
 from harness.cli.typed import Flags
@@ -156,7 +157,7 @@ def _written_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> Se
     for folder, run in zip(folders, names, strict=True):
         summary, packages = folder.read_summary(), folder.read_manifest().packages
         if made_up := banner(summary):
-            print(f"{run}: {made_up}", file=sys.stderr)
+            print_note(f"{run}: {made_up}")
         written += [
             (f"{run}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
             for cell, document in documents(kind, summary, packages.get(installation.DISTRIBUTION))

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.cli.display.live import wrapped
 from harness.cli.display.output import print_error, print_note
@@ -12,10 +12,12 @@ from harness.cli.display.result import Result, Screen, put
 from harness.cli.flags import options
 from harness.cli.typed import Flags
 from harness.errors import BenchError, ExitCode, SpecError, writing
+from harness.model import as_json
 from harness.model.numbers import duration
 
 if TYPE_CHECKING:
-    from harness.nightly import Suite
+    from harness.nightly import Night, Suite
+    from harness.nightly.suite import Entry
     from harness.run.setup.prepare import Prepared
     from harness.spec.backend import Backend
 
@@ -40,6 +42,7 @@ class Options(Flags):
     allow_missing: tuple[str, ...]
     out: Path
     page: Path | None
+    json: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file to append a Markdown summary to, such as $GITHUB_STEP_SUMMARY",
     )
+    options.add_json(parser)
 
 
 def main(given: Options) -> Result:
@@ -90,37 +94,79 @@ def main(given: Options) -> Result:
         print_error(error)
     if given.dry_run:
         code = max((error.exit_code for error in wrong.values()), default=ExitCode.OK)
-        return Result(lambda screen: _plan(suite, found, screen), code=code)
+        runs = [_planned(entry, run) for entry, run in zip(suite.run, found, strict=True)]
+        return Result(lambda screen: _plan(suite, runs, screen), lambda: {"runs": runs}, code)
     _append(given.page, "")  # a page that cannot be written is better known before the night
     began = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")  # several may begin in a second
     night = spend(suite, given.out, print_note, extra, given.allow_missing, wrong)
     night = replace(night, behind=tuple(_behind(suite)))
     text = page(night)
-    put(Result(text))
-    _append(given.page, text)  # first: it may lie on another disk than the results
-    _store(text, given.out, f"{began}-{suite.suite.name}.md")
     charts = f"{began}-{suite.suite.name}.html"
-    _store(drawn(night), given.out, charts)
+    try:
+        _append(given.page, text)  # first: it may lie on another disk than the results
+        _store(text, given.out, f"{began}-{suite.suite.name}.md")
+        _store(drawn(night), given.out, charts)
+    finally:  # also where nothing can be stored; where nobody reads it, it is stored
+        put(Result(text, lambda: _document(night)), as_json=given.json)
     return Result(code=night.exit_code, notes=[f"page with charts: {given.out / 'nightly' / charts}"])
 
 
-def _plan(suite: "Suite", found: "Sequence[Prepared | BenchError | None]", screen: Screen) -> Iterator[str]:
-    """A line for each run, with what it lacks here, and whether those of known length fit the budget."""
+def _document(night: "Night") -> dict[str, object]:
+    return {
+        "suite": night.suite.suite.name,
+        "runs": [
+            {
+                "title": step.entry.title,
+                "state": step.state,
+                "why": step.why,
+                "exit_code": step.exit_code,
+                "wall_s": step.wall_s,
+                "folder": None if step.folder is None else str(step.folder.path),
+            }
+            for step in night.steps
+        ],
+        "drifts": [drift.as_json() for drift in night.drifts],
+        "missing": [{"scenario": scenario, **as_json(missing)} for scenario, missing in night.missing],
+        "behind": list(night.behind),
+        "exit_code": night.exit_code,
+    }
+
+
+def _planned(entry: "Entry", run: "Prepared | BenchError | None") -> dict[str, Any]:
+    """A run that is not started: `expected_s` is null where no earlier night measured it."""
     from harness.cli.display.dry_run import describe
 
-    total_s, unknown = 0.0, 0
-    for number, (entry, run) in enumerate(zip(suite.run, found, strict=True), 1):
-        words, lacks = "files" if run is None else "wrong", tuple[str, ...]()
-        if run is not None and not isinstance(run, BenchError):
-            plan = describe(run)
-            load_s = plan.expected_s
-            unknown += load_s is None
-            seconds = None if load_s is None else load_s + (plan.starts_s or 0.0)
-            total_s += seconds or 0.0
-            words = "how long it takes is not known" if seconds is None else duration(seconds)
-            lacks = tuple(f"  warning: {lack}" for lack in plan.missing)
-        for line in (f"{number} of {len(suite.run)}: {entry.title}: {words}", *lacks):
+    if run is None or isinstance(run, BenchError):
+        state = "wrong" if run else "files"
+        return {
+            "title": entry.title,
+            "state": state,
+            "error": run and str(run),
+            "expected_s": None,
+            "missing": [],
+        }
+    plan = describe(run)
+    seconds = None if plan.expected_s is None else plan.expected_s + (plan.starts_s or 0.0)
+    missing = [str(lack) for lack in plan.missing]
+    return {
+        "title": entry.title,
+        "state": "planned",
+        "error": None,
+        "expected_s": seconds,
+        "missing": missing,
+    }
+
+
+def _plan(suite: "Suite", runs: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
+    """A line for each run, with what it lacks here, and whether those of known length fit the budget."""
+    for number, run in enumerate(runs, 1):
+        takes = "how long it takes is not known" if run["expected_s"] is None else duration(run["expected_s"])
+        words = takes if run["state"] == "planned" else run["state"]
+        lacks = (f"  warning: {lack}" for lack in run["missing"])
+        for line in (f"{number} of {len(runs)}: {run['title']}: {words}", *lacks):
             yield wrapped(line, screen.rows)
+    planned = [run["expected_s"] for run in runs if run["state"] == "planned"]
+    total_s, unknown = sum(filter(None, planned)), planned.count(None)
     rest = f", and {unknown} of unknown length" if unknown else ""
     known = f"{duration(total_s)} by earlier nights{rest}; " if total_s else ""
     yield f"{known}the budget is {duration(60 * suite.suite.budget_minutes)}"

@@ -14,8 +14,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from harness.cli.display.output import page_width, print_note
-from harness.cli.display.result import Result
+from harness.cli.display.output import print_note
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
 from harness.cli.typed import Flags
 from harness.errors import SpecError
@@ -98,8 +98,10 @@ def main(given: Options) -> Result:
             names, rows = selected(connected, given.sql)
             if given.csv:
                 write_csv(names, rows, sys.stdout)
+            elif given.json:
+                put(Result(_json_rows(names, rows)))
             else:
-                (_print_json if given.json else _print_table)(names, rows)
+                put(Result(lambda screen: _table(names, rows, screen.width)))
         except duckdb.Error as error:
             parquet.check_memory(error)
             raise SpecError(
@@ -151,14 +153,13 @@ def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iter
     return [column[0] for column in result.description or ()], chain.from_iterable(batches)
 
 
-def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
+def _table(names: Sequence[str], rows: Iterator[Row], width: int) -> Iterator[str]:
     import pandas as pd
 
     shown = [[_word(value) for value in row] for row in islice(rows, TABLE_ROWS)]
     names = [inert(name) for name in names]
     frame = pd.DataFrame(shown, columns=pd.Index(names), dtype=object)
-    width = page_width(80)
-    print(frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)")
+    yield frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)"
     left = sum(1 for _row in rows)
     if left:
         print_note(f"{counted(left, 'more row')}: --csv or --json prints all")
@@ -198,15 +199,16 @@ def _cell(value: Any) -> Any:
     return value if _NUMBER.fullmatch(value) else f"'{value}"
 
 
-def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:
+def _json_rows(names: Sequence[str], rows: Iterator[Row]) -> Iterator[str]:
+    """The lines of one array, a row each."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         what = f"two columns have the name {twice[0]}: an object of JSON has each name once"
         raise SpecError(what, where="SQL", hint=f"select … as another_{twice[0]}, or print --csv")
-    separator = "[\n"
+    line = ""
     for row in rows:
-        print(separator + json_row(names, row), end="")
-        separator = ",\n"
-    print("[]" if separator == "[\n" else "\n]")
+        yield f"{line}," if line else "["
+        line = json_row(names, row)
+    yield from (line, "]") if line else ("[]",)
 
 
 def json_row(names: Sequence[str], row: Row) -> str:

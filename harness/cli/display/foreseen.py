@@ -3,12 +3,11 @@ it.
 """
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from harness.cli.display.output import agreed, can_ask, fitted
+from harness.cli.display.output import agreed, can_ask, print_note
 from harness.conditions import Key
 from harness.conditions.ahead import Ahead, foreseen
 from harness.engines.speak.dialect import unsupported_fields
@@ -121,7 +120,7 @@ def confirm(prepared: Prepared, *, anyway: bool) -> None:
     hint = _hint(found)
     if can_ask():
         for line in (WHAT, *(f"  {refusal.sentence}" for refusal in found), f"hint: {hint}"):
-            print(fitted(line), file=sys.stderr)
+            print_note(line)
         if agreed("measure them all the same?"):
             return
         raise SpecError("nothing was downloaded or started", where="bench run")

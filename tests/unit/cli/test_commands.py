@@ -14,8 +14,8 @@ from harness.cli.flags.parsers import COMMANDS, command_parser
 from harness.cli.typed import Flags
 from harness.errors import SetupError
 
-# Their output is a file in a format of its own, the page of a night, or what a server of theirs writes.
-WITHOUT_JSON = {"completion", "compose", "export", "logs", "nightly", "truth"}
+# Their output is a file in a format of its own, or what a server writes.
+WITHOUT_JSON = {"completion", "compose", "export", "logs", "truth"}
 WITH_ACTIONS = {"engines", "kit"}
 OPTIONS = {name: import_module(module).Options for name, (module, _about) in COMMANDS.items()}
 OWN = [name for name, each in OPTIONS.items() if each.from_parsed.__func__ is Flags.from_parsed.__func__]

@@ -1,16 +1,21 @@
 """`bench nightly`: what is asked of the night, where its page goes, and which pins are looked up."""
 
 import errno
+import io
+import json
+import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from harness import nightly
+from harness.cli.display.streams import UnreadError
 from harness.cli.main import main
 from harness.engines.check import outdated
 from harness.engines.check.outdated import Pin, Read
 from harness.errors import ExitCode
-from harness.nightly import Night, Step
+from harness.nightly import Night, Step, load_suite
 from harness.spec.files import names
 from harness.spec.strict import nearest
 from harness.store.confined import Confined
@@ -88,6 +93,30 @@ def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
     assert markdown.name.endswith("Z-mine.md")
     main(["nightly", "mine.toml", "--out", "kept"])  # in the same second
     assert len(list((tmp_path / "kept" / "nightly").iterdir())) == 4
+
+
+def test_the_document_has_what_became_of_every_run(night, capsys):
+    assert main(["nightly", "mine.toml", "--json"]) == ExitCode.LIMIT_FAILED
+    document = json.loads(capsys.readouterr().out)
+    assert [run.pop("title") for run in document["runs"]] == [
+        step.title for step in load_suite("mine.toml").run
+    ]
+    left_out = {"state": "left out", "why": "0 s left", "exit_code": 0, "wall_s": 0.0, "folder": None}
+    assert document.pop("runs") == [left_out] * 3
+    nothing = {"drifts": [], "missing": [], "behind": []}
+    assert document == {"suite": "mine", **nothing, "exit_code": ExitCode.LIMIT_FAILED}
+    assert main(["nightly", "mine.toml", "--dry-run", "--json"]) == ExitCode.USAGE
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["state"] for run in runs] == ["planned", "wrong", "wrong"]
+    assert "unknown backend 'vlm'" in runs[2]["error"]
+
+
+def test_a_page_that_nobody_reads_is_stored(night, tmp_path, monkeypatch):
+    closed = io.StringIO()
+    monkeypatch.setattr(closed, "flush", Mock(side_effect=UnreadError))
+    monkeypatch.setattr(sys, "stdout", closed)
+    assert main(["nightly", "mine.toml", "--out", "kept"]) == ExitCode.UNREAD
+    assert len(list((tmp_path / "kept" / "nightly").iterdir())) == 2
 
 
 def test_the_page_of_the_job_is_written_though_the_disk_of_the_results_is_full(night, tmp_path, monkeypatch):
