@@ -67,16 +67,17 @@ FASTER = {"of": ["llamacpp", "vllm"], "measure": "output_tokens_per_s", "ratio":
 
 
 @pytest.mark.parametrize(
-    ("ratio", "word"),
+    ("ratio", "verdict", "where"),
     [
-        ([1.2, 1.3, 1.4], "reproduced"),
-        ([0.7, 0.8, 0.9], "contradicted"),
-        ([0.9, 1.1, 1.3], "not decidable here"),
+        ([1.2, 1.3, 1.4], "reproduced", "the whole interval fits"),
+        ([0.7, 0.8, 0.9], "contradicted", "the whole interval lies outside"),
+        ([0.9, 1.1, 1.3], "not decidable here", "the interval reaches over the limit"),
     ],
 )
-def test_an_interval_inside_outside_and_across_the_limit(ratio, word):
+def test_an_interval_inside_outside_and_across_the_limit(ratio, verdict, where):
     (entry,) = judged([FASTER], comparison=[finding("llamacpp", "vllm", ratio)])
-    assert entry.verdict == word
+    assert entry.verdict == verdict
+    assert entry.why.startswith(where)
     assert list(entry.found[0].measured) == ratio
 
 

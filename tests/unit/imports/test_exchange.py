@@ -82,6 +82,7 @@ def test_what_is_exported_is_imported_again(tmp_path, kind):
         assert (taken.label, taken.load) == (cell.label, cell.load)
         assert (taken.answered, taken.failed) == (cell.requests.ok, cell.requests.failed)
         assert taken.tool == "llm-servebench"
+        assert taken.took.startswith(f"figures of {cell.requests.ok:,} ")
         assert taken.definitions == {}
         assert taken.model == (summary.model.name if summary.model else None)
         seen += 1
