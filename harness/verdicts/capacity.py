@@ -71,6 +71,8 @@ def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bo
     trusted = undisturbed(short, long)
     tested = tuple(_tested(short, trusted, Counter(cell.load.value for cell in cells)))
     low, value, high = _answer(short, trusted)
+    if _nothing_known(value, tested):  # what the client spoiled counts as too much, and is no end of its own
+        high = next((tried.value for tried in tested if _failed_itself(tried)), None)
     kept_short = [cell.load.value for cell in short if kept_limits(cell, short=True)]
     return Capacity(
         label=label,
@@ -180,7 +182,9 @@ def words(capacity: Capacity) -> str:
     """`vllm: 20 requests/s keep the limits (95% interval 19.4 to 21.1; 12 probes in 3 searches)`."""
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
-    higher = f"; {why}" if (why := _why_higher(capacity)) and not _nothing_known(capacity) else ""
+    _, value, _ = capacity.interval
+    unknown = _nothing_known(value, capacity.tested)
+    higher = f"; {why}" if (why := _why_higher(capacity)) and not unknown else ""
     again = "".join(
         f"; measured again at {as_given(tried.value)}: {left_out}"
         for tried in capacity.tested
@@ -224,15 +228,24 @@ def exit_code(summary: Summary, *, failures: bool) -> ExitCode:
 
 def invalid_cells(cells: Sequence[CellResult], found: Sequence[Capacity] | None) -> list[CellResult]:
     """All that a run has to answer for: not the probes that asked for more than a search found to be carried
-    and failed by that alone. `found`: None if nothing was searched for.
+    and failed by that alone, nor those that the client spoiled and another one replaced. `found`: None if
+    nothing was searched for.
     """
     carried = {answer.label: answer.interval[1] for answer in found or () if not why_unknown(answer)}
     beyond = (cell.load.value > (carried.get(cell.label) or math.inf) for cell in cells)
+    replaced = [cell for answer in found or () for cell in _replaced(cells, answer)]
     return [
         cell
         for cell, asked_more in zip(cells, beyond, strict=True)
-        if cell.invalid and not (asked_more and _overloaded(cell))
+        if cell.invalid and not (asked_more and _overloaded(cell)) and cell not in replaced
     ]
+
+
+def _replaced(cells: Sequence[CellResult], answer: Capacity) -> list[CellResult]:
+    """The long probes that the client spoiled, and that are left out for another one at their load."""
+    short, long = short_and_long([cell for cell in cells if cell.label == answer.label], answer.searches)
+    trusted = undisturbed(short, long)
+    return [cell for cell in long if is_spoiled(cell) and cell not in trusted]
 
 
 def _overloaded(cell: CellResult) -> bool:
@@ -258,10 +271,13 @@ def _why_higher(capacity: Capacity) -> str:
     return f"may be higher: {_SPOILED} {spoiled}" if spoiled else ""
 
 
-def _nothing_known(capacity: Capacity) -> bool:
+def _nothing_known(value: float | None, tested: Sequence[TestedLoad]) -> bool:
     """Whether there is no answer, and the client spoiled the lowest load: the server may keep the limits."""
-    _, value, _ = capacity.interval
-    return value is None and any(tried.spoiled and not tried.kept for tried in capacity.tested[:1])
+    return value is None and any(tried.spoiled and not tried.kept for tried in tested[:1])
+
+
+def _failed_itself(tried: TestedLoad) -> bool:
+    return not tried.spoiled and tried.kept < tried.runs - tried.disturbed
 
 
 def _spoiled(capacity: Capacity) -> Iterator[str]:
@@ -271,7 +287,7 @@ def _spoiled(capacity: Capacity) -> Iterator[str]:
         if tried.spoiled:
             if tried.value > sure:
                 yield as_given(tried.value)
-        elif tried.kept < tried.runs - tried.disturbed:
+        elif _failed_itself(tried):
             return
 
 
@@ -340,15 +356,15 @@ def _answer_words(capacity: Capacity) -> str:
         return f"{load_words(value)} {keep} the limits ({_span(low, high)}; {effort})"
     if value is not None:
         return f"at least {load_words(value)} {keep} the limits, the highest load tried ({effort})"
+    if _nothing_known(value, capacity.tested):
+        spoiled, reason = dict.fromkeys(_spoiled(capacity)), capacity.tested[0].why
+        return f"not decided: {_SPOILED} {', '.join(spoiled)}{f': {reason}' if reason else ''}"
     if capacity.kept_short is not None and high is None:
         return f"not decided: {load_words(capacity.kept_short)} kept the limits for a short time only"
     if not capacity.tested:
         return "not decided: nothing was measured"
     lowest = capacity.tested[0]
     load, why = f"{load_words(lowest.value)}, the lowest load tried", lowest.why and f": {lowest.why}"
-    if _nothing_known(capacity):
-        spoiled = dict.fromkeys([as_given(lowest.value), *_spoiled(capacity)])
-        return f"not decided: {_SPOILED} {', '.join(spoiled)}{why or ''}"
     if high is not None and lowest.kept == lowest.runs and not any(capacity.kept_by_search or ()):
         return f"not decided: no long probe kept the limits ({_span(low, high)}; {effort})"
     reserve = RESERVE if capacity.kind == "rate" else 0.0

@@ -158,9 +158,15 @@ def test_a_server_does_not_miss_limits_at_a_lowest_load_that_the_client_spoiled(
         "vllm: not decided: the client or the machine spoiled probes at 1, 2: schedule-lag: so much"
     )
     assert why_unknown(found) == words(found).removeprefix("vllm: ")
+    assert found.interval == (None, None, None)
     at_higher = cell(2, within=0.5)
     found = only([at_higher, cell(1, reasons=late), cell(1, repeat=1, reasons=late)], searches=1)
     assert words(found).startswith("vllm: not decided: the client or the machine spoiled probes at 1: ")
+    assert found.interval == (None, None, 2), "the server itself failed at 2"
+    carried = [cell(2), cell(1, reasons=late), cell(1, repeat=1, reasons=late)]
+    assert words(only(carried, searches=1)).startswith(
+        "vllm: not decided: the client or the machine spoiled "
+    )
 
 
 def test_after_two_long_probes_that_failed_a_load_is_tried_that_is_surely_lower():
@@ -529,6 +535,18 @@ def test_what_a_server_refuses_beyond_its_capacity_is_no_invalid_measurement(loa
     for answers, expected in ((found, ends), ((), ExitCode.INVALID), (None, ExitCode.INVALID)):
         summary = made(Summary, state="invalid", cells=cells, capacity=answers)
         assert exit_code(summary, failures=False) == expected
+
+
+def test_a_spoiled_probe_that_another_one_replaced_is_no_invalid_measurement():
+    """The answer rests on the other one, and says that one was left out."""
+    slots, late = partial(cell, kind="concurrency"), [doubt("schedule-lag", "INVALID")]
+    tried = [slots(4), slots(5, within=0.75), slots(4, repeat=3, reasons=late), slots(3, repeat=4)]
+    for cells, ends in ((tried, ExitCode.INVALID), ([*tried, slots(4, repeat=5)], ExitCode.OK)):
+        summary = made(Summary, state="invalid", cells=cells, capacity=capacity(cells, 3))
+        assert exit_code(summary, failures=False) == ends
+    died = [*tried[:2], slots(4, repeat=3, reasons=[doubt("engine-died", "INVALID")]), slots(4, repeat=5)]
+    summary = made(Summary, state="invalid", cells=died, capacity=capacity(died, 3))
+    assert exit_code(summary, failures=False) == ExitCode.INVALID
 
 
 def test_a_search_without_an_answer_that_was_refused_ends_as_an_invalid_measurement():
