@@ -110,7 +110,7 @@ def _run_command(given: list[str]) -> int:
 
     called = import_module(COMMANDS[parsed.command][0])
     result: Result = called.main(called.Options.from_parsed(parsed))
-    put(result, as_json=getattr(parsed, "json", False))
+    put(result, as_json=getattr(parsed, "json", False), flush=True)
     return int(result.code)
 
 

@@ -123,7 +123,7 @@ def main(given: Options) -> Result:
     if tuned.interrupted:
         kept = f"interrupted: what was tried is kept in {tuned.folder}"
         return Result(_trials(tuned), lambda: _document(tuned), ExitCode.INTERRUPTED, [kept])
-    put(Result((*_trials(tuned), *_lines(tuned, given))), as_json=given.json)
+    put(Result((*_trials(tuned), *_lines(tuned, given))), as_json=given.json, flush=True)
     if tuned.comparison is not None:
         from harness import report
 

@@ -138,7 +138,7 @@ def main(given: Options) -> Result:
             )
             if stays:
                 return ready
-            put(ready, as_json=given.json)
+            put(ready, as_json=given.json, flush=True)
             while (ended := engine.liveness.look()) is None:
                 time.sleep(_POLL_S)
             raise SetupError(f"ended: {ended.why}", where=ref.label, below=engine.log_tail(15))

@@ -31,8 +31,11 @@ class Result:
     notes: Sequence[str | BenchError] = ()  # to standard error, after the text
 
 
-def put(result: Result, *, as_json: bool = False) -> None:
-    """Prints and flushes. A command that goes on for long calls it for what is known already."""
+def put(result: Result, *, as_json: bool = False, flush: bool = False) -> None:
+    """Prints a result. A command that goes on calls it for what is known already.
+
+    `flush`: a pipe gets it now. If nobody reads it, the command ends there: the rest of its work is not done.
+    """
     if not as_json:
         screen = Screen(page_width(), page_width(UNBROKEN), wants_color(sys.stdout))
         found = result.text(screen) if callable(result.text) else result.text
@@ -40,7 +43,8 @@ def put(result: Result, *, as_json: bool = False) -> None:
             print(line, end="" if line.endswith("\n") else "\n")
     elif result.document is not None:
         print(json.dumps(result.document(), indent=1))
-    sys.stdout.flush()
+    if flush:
+        sys.stdout.flush()
     for note in result.notes:
         if isinstance(note, BenchError):
             print_error(note)

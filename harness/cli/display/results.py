@@ -35,7 +35,7 @@ def show(
     files: Sequence[Path] = ()
     try:
         try:
-            put(Result(lambda screen: (*_lines(summary, form, screen, sketch), "")))
+            put(Result(lambda screen: (*_lines(summary, form, screen, sketch), "")), flush=True)
         except (UnreadError, SetupError):  # nobody reads it, or it cannot be written: the page may be wanted
             draw(folder)
             raise

@@ -1,7 +1,12 @@
 """`bench down`: what `bench up` started, and never the container of a run that is measured."""
 
+import io
+import sys
+from unittest.mock import Mock
+
 import pytest
 
+from harness.cli.display.streams import UnreadError
 from harness.cli.main import main
 from harness.engines.start.containers import daemon
 from harness.errors import ExitCode
@@ -42,3 +47,12 @@ def test_what_is_not_up_is_said_and_the_others_are_stopped(docker, capsys):
     docker.here.clear()
     main(["down"])
     assert capsys.readouterr().err == "nothing is up\n"
+
+
+def test_all_are_stopped_where_nobody_reads_which(docker, monkeypatch):
+    """As in `bench down | head -1`."""
+    closed = io.StringIO()
+    monkeypatch.setattr(closed, "flush", Mock(side_effect=UnreadError))
+    monkeypatch.setattr(sys, "stdout", closed)
+    assert main(["down"]) == ExitCode.UNREAD
+    assert len(docker.removed) == 3
