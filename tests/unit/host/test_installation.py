@@ -67,6 +67,17 @@ def test_a_package_tells_the_commit_it_was_built_from(checkout, monkeypatch, tol
     assert installation.revision() == GitRevision(revision=COMMIT, dirty=False)
 
 
+def test_a_package_tells_what_installed_it(checkout, monkeypatch):
+    named = installation.DISTRIBUTION.replace("-", "_")
+    record = checkout / f"{named}-{__version__}.dist-info"
+    record.mkdir()
+    (record / "METADATA").touch()
+    (record / "INSTALLER").write_text("pipx\n")
+    monkeypatch.syspath_prepend(checkout)
+    monkeypatch.delenv("BENCH_INSTALL", raising=False)
+    assert f"{__version__} (package installed by pipx, commit " in installation.version_text()
+
+
 def test_the_command_says_it():
     done = subprocess.run([sys.executable, "-m", "harness", "--version"], capture_output=True, text=True)
     assert re.fullmatch(rf"bench {re.escape(__version__)} \(.+, commit \w+(, with changes)?\)\n", done.stdout)

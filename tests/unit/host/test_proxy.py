@@ -49,6 +49,7 @@ def test_a_proxy_that_cannot_be_used_is_one_error_without_its_password(monkeypat
     with pytest.raises(SetupError, match="socks5://") as raised:
         proxy_for(SERVER)
     assert raised.value.where == "http_proxy"
+    assert raised.value.hint == "set NO_PROXY=engine.invalid to send straight to the server"
     assert "w0rd" not in str(raised.value)
 
 

@@ -1,5 +1,6 @@
 """Which address of a name is taken: one that answers, in the order of the name server."""
 
+import select
 import socket
 
 import pytest
@@ -60,6 +61,14 @@ def test_the_first_of_two_that_answer_is_taken(named, server):
 def test_where_none_answers_the_first_is_tried(named, nobody):
     named(nobody, nobody)
     assert resolve("two.test", 9).sockaddr == nobody
+
+
+def test_an_address_without_a_choice_is_not_tried(named):
+    """The server would count a connection that is not of the load."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        named(server.getsockname())
+        assert resolve("one.test", 9).sockaddr == server.getsockname()
+        assert select.select([server], [], [], 0)[0] == []
 
 
 def test_one_that_hangs_is_given_up(named, nobody, monkeypatch):
