@@ -30,7 +30,7 @@ ROWS = 8  # of backends
 LABEL = 30
 MARKS = {"VALID": "●", "SUSPECT": "◐", "INVALID": "✕"}  # distinguished by shape, not by colour
 NOW = "▸"
-_WHOLE = re.compile(r"`[^`\n]+`|--[\w-]+ (?=[^\s-]|-\d)|\d (?=[a-z])")
+_WHOLE = re.compile(r"^  bench [^\n]+|`[^`\n]+`|--[\w-]+ (?=[^\s-]|-\d)|\d (?=[a-z])", re.MULTILINE)
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"

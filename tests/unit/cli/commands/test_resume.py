@@ -90,6 +90,16 @@ def test_the_command_that_goes_on_has_a_line_to_itself(ended, monkeypatch, capsy
     assert capsys.readouterr().err.splitlines()[-1] == f"  bench resume {quoted}"
 
 
+def test_a_narrow_terminal_does_not_break_that_command(ended, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "40")
+    ended(SimpleNamespace(path="my results/20261129T152715Z-first-look-385936"), cells=(), interrupted=True)
+    *_, kept, to, command = screen.getvalue().splitlines()
+    assert command == "  bench resume 'my results/20261129T152715Z-first-look-385936'"
+    assert f"{kept} {to.strip()}".endswith("interrupted, not measured; to measure the rest:")
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_run_whose_report_was_interrupted_says_how_to_make_it(ended, run, monkeypatch, capsys, as_json):
     """Every cell was measured: there is an answer, and nothing to resume."""
