@@ -63,6 +63,15 @@ def test_what_a_kit_cannot_carry_is_an_error_before_anything_is_fetched(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_engine_stands_on_the_torch_that_its_machine_has(tmp_path):
+    """What is wrong next is the model."""
+    have = tmp_path / "have.txt"
+    have.write_text("torch==2.11.0\n")
+    with pytest.raises(SpecError) as caught:
+        make(asked(tmp_path, engines=["transformers"], models=["qwen3-8b"], have=have), lambda _line: None)
+    assert "--model PATH" in f"{caught.value} {caught.value.hint}"
+
+
 def test_a_folder_that_is_no_kit_is_not_replaced(tmp_path):
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "mine.txt").write_text("mine")

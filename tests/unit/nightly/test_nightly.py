@@ -549,6 +549,7 @@ def test_a_night_is_judged_though_the_clock_was_ahead_on_an_earlier_one(tmp_path
         foreign.write(tmp_path / "tonight.json", document)
         made = spend(suite, tmp_path / "results", print)
     assert made.exit_code == 1
+    assert made.new == len(made.drifts) > 0
     assert verdict(made).startswith("Worse for several nights: ")
     (worst, *_) = sorted(made.drifts, key=lambda drift: -drift.ratio)
     assert worst.share == pytest.approx(0.5, abs=0.1)
