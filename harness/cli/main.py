@@ -151,6 +151,7 @@ def _unrecognized(
     if asked.prog.endswith(ADDRESSED) and of_run and of_run.help != argparse.SUPPRESS:
         scenario = "" if name == "--trace" else "--scenario first-look "  # a trace has one of its own
         hint = f"`bench run` has it: bench run {scenario}--backends openai=URL {name} …"
+        hint += "" if name == "--trace" else ", or change the command that `bench URL` prints"
         return SpecError(f"unknown option '{name}'", hint=hint)
     program, flags = f"{asked.prog} {action}" if action else asked.prog, list(_flags(asked, action))
     # `bench -v list`: the command is the first that takes it.

@@ -26,6 +26,7 @@ from harness.errors import ExitCode
         (["run", "--slo", "x"], "unknown option '--slo'", "`bench run --help` lists them"),
         (["http://h:1", "--slo", "x"], "unknown option '--slo'", "`bench URL --help` lists them"),
         (["http://h:1", "--concurrency", "50"], "unknown option '--concurrency'", "`bench run` has it: "),
+        (["http://h:1", "--set", "slo.ttft_ms.p99=500"], "unknown option '--set'", "that `bench URL` prints"),
         (
             ["http://h:1", "--trace", "x"],
             "unknown option '--trace'",
