@@ -19,10 +19,10 @@ class Counters:
 
 
 class Carrier(Protocol):
-    """Decides nothing: it reports to the window that it was made for."""
+    """Decides nothing: it asks the window that it was made for, and reports to it."""
 
     counters: Counters
-    sends_at_once: int  # between two waits: each holds up what is being read
+    sends_at_once: int  # in one step of the window: each holds up what is being read
 
     def open_ahead(self, count: int) -> str:
         """Opens connections for `count` requests at once; returns what prevented that, or ""."""
@@ -32,14 +32,13 @@ class Carrier(Protocol):
         """Begins to carry a request. Calls `window.sent_at` each time that its first byte leaves, and
         `window.ended` once, unless it is dropped before."""
 
-    def wait(self, now: int, wake: int) -> None:
-        """Carries what comes and goes, until `wake` at the latest, or until one ended.
-
-        Finalizes answers of the window where there is time.
+    def run(self) -> None:
+        """Calls `window.step` until the load is over. In between it carries what comes, until the time that
+        the step returned or a request ended, and finalizes answers of the window where there is time.
         """
 
     def drop(self, exchanges: Collection[Exchange]) -> None:
-        """Breaks requests off; their answers grow no more. Is called once more at the end of the window, with
-        all that are left."""
+        """Breaks requests off; their answers grow no more. Is called at the end of the window with what is
+        left, even if that is nothing."""
 
     def close(self) -> None: ...

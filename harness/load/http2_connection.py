@@ -175,7 +175,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def _take_frame(self, frame: Frame, touched: dict[Stream, None]) -> None:
         self._allowance.spend()
-        stream = self._streams.get(frame.stream)
+        stream = self._awaited(frame.stream)
         if stream is not None:
             touched[stream] = None
             stream.answer.wire_bytes += len(frame.whole)
@@ -188,6 +188,11 @@ class Http2Connection(asyncio.BufferedProtocol):
         for event in self._h2.receive_data(frame.whole):
             self._take_event(event)
 
+    def _awaited(self, stream_id: int) -> Stream | None:
+        """The request on a stream, unless its task was cancelled, which will abandon it when it runs."""
+        stream = self._streams.get(stream_id)
+        return None if stream is None or stream.ended.done() else stream
+
     def _begun(self, stream_id: int) -> bool:
         """Whether this was ever the stream of a request; the server opens none."""
         return stream_id % 2 == 1 and stream_id <= self._newest
@@ -197,7 +202,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             if not self.settled.done():
                 self.settled.set_result(None)
             return
-        stream = self._streams.get(getattr(event, "stream_id", None) or 0)
+        stream = self._awaited(getattr(event, "stream_id", None) or 0)
         if isinstance(event, h2.events.DataReceived):
             assert event.flow_controlled_length is not None
             self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id or 0)

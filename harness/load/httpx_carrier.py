@@ -68,8 +68,14 @@ class HttpxCarrier:
         return problem and f"{opened} of {count} connections opened ahead: {problem}"
 
     async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
-        watch, given, answer = _Watch(on_send), self._requests[exchange.replica], exchange.answer
+        given, answer = self._requests[exchange.replica], exchange.answer
         assert answer is not None
+
+        def leave() -> None:
+            exchange.connect = watch.connect_ns
+            on_send()
+
+        watch = _Watch(leave)
         kept = [(name, value) for name, value in given.headers.raw if name.lower() != b"content-length"]
         headers = [*in_session(kept, self._job, exchange), (b"content-length", b"%d" % len(body))]
         request = httpx.Request("POST", given.url, headers=headers, content=body, extensions={"trace": watch})
@@ -82,7 +88,6 @@ class HttpxCarrier:
                 text = closed_after_send(outcome, text)
             raise RequestError(outcome, text) from error
         finally:
-            exchange.connect = watch.connect_ns
             self._connected(watch)
 
     async def close(self) -> None:

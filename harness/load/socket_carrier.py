@@ -51,10 +51,12 @@ class SocketCarrier:
         self._buffer = bytearray(_READ_BYTES)
         self._reads = self._tick = self._adjusted = 0
 
-    def wait(self, now: int, wake: int) -> None:
-        if now >= self._adjusted + _ADJUST_NS:
-            self._adjust(now)
-        self._read(self._wait(now, wake))
+    def run(self) -> None:
+        step = self._window.step
+        while (wake := step(now := time.monotonic_ns())) is not None:
+            if now >= self._adjusted + _ADJUST_NS:
+                self._adjust(now)
+            self._read(self._wait(now, wake))
 
     def drop(self, exchanges: Collection[Exchange]) -> None:
         if self._clock is not None:

@@ -19,7 +19,6 @@ from harness.load.window import Window
 from harness.records.layout import Outcome
 
 _MOST_ATTEMPTS = 3  # of a request that the server says it did not read
-_LETTING_GO_NS = 100_000_000  # by what is broken off; a library that needs longer goes on meanwhile
 
 _Ended = tuple[Exchange, Outcome | None, str, int]
 
@@ -51,31 +50,34 @@ class TaskCarrier:
         task.add_done_callback(self._wake)
         self._tasks[exchange.index] = task
 
-    def wait(self, now: int, wake: int) -> None:
-        if self._window.finished:  # one step, then what arrived meanwhile is read
-            self._window.finalize_one()
-            wake = now
-        self._run_until(wake)
-        late = time.monotonic_ns() - wake
-        if wake > now and late >= 0 and not self._ended:
-            self.counters.loop_lag_ns.append(late)
-        self._report()
+    def run(self) -> None:
+        self._runner.run(self._drive())
 
     def drop(self, exchanges: Collection[Exchange]) -> None:
-        leaving = [self._tasks.pop(exchange.index) for exchange in exchanges]
-        for task in leaving:
-            task.cancel()
-        give_up = time.monotonic_ns() + _LETTING_GO_NS
-        while not all(task.done() for task in leaving) and time.monotonic_ns() < give_up:
-            self._run_until(give_up)
-        self._report()
+        for exchange in exchanges:
+            self._tasks.pop(exchange.index).cancel()
 
-    def _run_until(self, wake: int) -> None:
-        """Runs the tasks until `wake`, or until one is done; a step of each at the least."""
+    async def _drive(self) -> None:
+        window = self._window
+        while (wake := window.step(now := time.monotonic_ns())) is not None:
+            if window.finished or wake <= now:  # one step, then what arrived meanwhile is read
+                if window.finished:
+                    window.finalize_one()
+                await asyncio.sleep(0)
+            else:
+                await self._until(wake)
+            while self._ended:
+                window.ended(*self._ended.popleft())
+
+    async def _until(self, wake: int) -> None:
+        """Lets the tasks run until `wake`, or until one is done."""
         self._changed = self._loop.create_future()
         due = self._loop.call_later(max(0, wake - time.monotonic_ns()) / 1e9, self._wake)
-        self._loop.run_until_complete(self._changed)
+        await self._changed
         due.cancel()
+        late = time.monotonic_ns() - wake
+        if late >= 0 and not self._ended:
+            self.counters.loop_lag_ns.append(late)
 
     def _wake(self, _done: object = None) -> None:
         if not self._changed.done():

@@ -48,26 +48,30 @@ class Window:
         `chore` is called every CHORE_NS and ends the window by returning True.
         """
         self._carrier, self._dispatcher, self._finalize = carrier, dispatcher, finalize
+        self._chore, self._stopped = chore, False
         self._last_begun = time.monotonic_ns()
-        next_chore = self._last_begun + CHORE_NS
-        stopped = False
-        while True:
-            now = time.monotonic_ns()
-            if now >= next_chore:
-                next_chore = now + CHORE_NS
-                self._end_overdue(now)
-                if stopped := chore():
-                    break
-            if self._hang_ups[0] <= now:
-                self._end_overdue(now)
-            self._send_due(now)
-            if self._is_over(now):
-                break
-            while self._finished_bytes > _BACKLOG_BYTES:
-                self.finalize_one()
-            carrier.wait(now, min(next_chore, self.next_due(now), self._hang_ups[0]))
-        self._end_all(time.monotonic_ns(), stopped=stopped)
-        return stopped
+        self._next_chore = self._last_begun + CHORE_NS
+        carrier.run()
+        self._end_all(time.monotonic_ns())
+        return self._stopped
+
+    def step(self, now: int) -> int | None:
+        """Ends and sends what is due. Returns when the next step is due at the latest; None: the load is
+        over."""
+        if now >= self._next_chore:
+            self._next_chore = now + CHORE_NS
+            self._end_overdue(now)
+            self._stopped = self._chore()
+            if self._stopped:
+                return None
+        if self._hang_ups[0] <= now:
+            self._end_overdue(now)
+        self._send_due(now)
+        if self._is_over(now):
+            return None
+        while self._finished_bytes > _BACKLOG_BYTES:
+            self.finalize_one()
+        return min(self._next_chore, self.next_due(now), self._hang_ups[0])
 
     def _is_over(self, now: int) -> bool:
         if self._dispatcher.has_more(now, len(self._open)):
@@ -149,8 +153,9 @@ class Window:
             ended = (Outcome.TIMEOUT, NO_CONNECTION) if unsent else self._limits.late(exchange.index)
             self.ended(exchange, *ended, now)
 
-    def _end_all(self, now: int, *, stopped: bool) -> None:
+    def _end_all(self, now: int) -> None:
         """Ends what is still open when the window closes; cancels it only if a person stops the run."""
+        stopped = self._stopped
         open_end = (Outcome.CANCELLED, STOPPED) if stopped else (Outcome.TIMEOUT, DRAIN_OVER)
         left = list(self._open.values())
         self._carrier.drop(left)

@@ -417,14 +417,19 @@ def test_the_window_closes_after_its_duration() -> None:
     assert 0 < len(result.records.requests) <= 20, "at most ten answers of 30 ms in each slot"
 
 
-def test_what_is_still_open_after_the_drain_is_a_timeout() -> None:
+@pytest.mark.parametrize("transport", [Transport.KERNEL_STAMPS, Transport.ASYNCIO])
+def test_what_is_still_open_after_the_drain_is_a_timeout(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stuck(peer: Peer) -> None:
         peer.say(HEAD, text("a"))
         time.sleep(3)
 
     with serve(stuck) as server:
+        monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (transport, ""))
         result = run_load(job(server, 2, ClosedLoop(2), drain_timeout_s=0.2))
     assert outcomes(result) == [Outcome.TIMEOUT] * 2
+    assert result.records.requests["connect_ns"].tolist() == [0, 0]
     assert list(result.records.texts) == ["a", "a"]
 
 

@@ -48,9 +48,10 @@ class Scripted:
         self._next.append((self.clock.now + self.connect_ns, exchange))
         self._step()
 
-    def wait(self, now: int, wake: int) -> None:
-        self.clock.now = max(now, min([wake, *(due for due, _ in self._next)]))
-        self._step()
+    def run(self) -> None:
+        while (wake := self.window.step(self.clock.now)) is not None:
+            self.clock.now = max(self.clock.now, min([wake, *(due for due, _ in self._next)]))
+            self._step()
 
     def drop(self, exchanges: Collection[Exchange]) -> None:
         self.dropped += [exchange.index for exchange in exchanges]
