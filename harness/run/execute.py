@@ -75,10 +75,17 @@ class Run(Lives):
             self.keep_measured()
 
     def left(self) -> bool:
-        """Whether an engine is needed: not where a resumed run only lacks its conclusion."""
+        """Whether an engine is needed: not where a resumed run only lacks its conclusion.
+
+        A run that was cut between a cell and a look takes that look here.
+        """
         looks, plan = self.manifest.document.stopping, self.prepared.plan
         if looks is not None:
-            if not looks.reason or looks.blocks or self.lost:
+            if self.lost:
+                return True
+            if not looks.reason:
+                return any(Stopping(self.prepared, self.manifest).steps(self._remaining, self.look))
+            if looks.blocks:
                 return True
             plan = tuple(block for block in plan if block.repeat < looks.looks[0])
         return bool(self._remaining(plan))

@@ -62,9 +62,12 @@ class Costs:
 
 
 class Stopping:
-    """Walks a plan in steps from look to look. Whoever measures calls `count` after each life."""
+    """Walks a plan in steps from look to look. Whoever measures calls `count` after each life.
 
-    def __init__(self, prepared: Prepared, manifest: ManifestWriter, ui: Ui) -> None:
+    `ui`: None of a walk that a person has seen, or will see.
+    """
+
+    def __init__(self, prepared: Prepared, manifest: ManifestWriter, ui: Ui | None = None) -> None:
         self._prepared, self._manifest, self._ui = prepared, manifest, ui
         looks = manifest.document.stopping
         spent_s = looks.spent_s if looks else 0.0
@@ -142,9 +145,9 @@ class Stopping:
         fewer = f", {blocks} a start from now on" if self._blocks < self._most_blocks else ""
         self.progress = f"{result.words}{fewer}{left}"
         together = self._prepared.together
-        self._ui.note(
-            f"after {together.counted(repeats) if together else counted(repeats, 'repeat')}: {self.progress}"
-        )
+        after = together.counted(repeats) if together else counted(repeats, "repeat")
+        if self._ui is not None:
+            self._ui.note(f"after {after}: {self.progress}")
 
     def _stop(self, reason: str) -> None:
         self._write(reason=reason)

@@ -4,11 +4,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.model import CellResult
+from harness.model import CellResult, LoadPoint, PairVerdict
+from harness.model.comparison import Looks
 from harness.run.execute import Run
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
+from harness.verdicts.sequential import LookResult
 from tests.factories.documents import made
+
+
+class Stored:
+    """The part of a manifest that says where its looks are."""
+
+    def __init__(self, looks):
+        self.document = SimpleNamespace(stopping=looks)
+
+    def write(self, stopping):
+        self.document.stopping = stopping
 
 
 def resumed(*, repeats, reason=None, without=(), lost=()):
@@ -16,8 +28,8 @@ def resumed(*, repeats, reason=None, without=(), lost=()):
     limits = {"load.concurrency": [2], "load.requests": 16}
     urls = "openai=http://127.0.0.1:9,vllm=http://127.0.0.1:8"
     prepared = prepare(RunOptions("fixed-length", urls, repeats=repeats, agreement=False, overrides=limits))
-    looks = SimpleNamespace(looks=prepared.looks, reason=reason, blocks=()) if prepared.looks else None
-    run = Run(prepared, None, None, SimpleNamespace(document=SimpleNamespace(stopping=looks)))
+    looks = Looks(looks=prepared.looks, repeats=0, reason=reason, budget_s=None, spent_s=1.0)
+    run = Run(prepared, None, None, Stored(looks if prepared.looks else None))
     run.cells = [
         made(
             CellResult,
@@ -41,8 +53,21 @@ def test_a_run_that_has_every_cell_needs_no_engine():
 def test_repeats_after_the_rule_stopped_need_no_engine():
     later = range(3, 50)
     assert not resumed(repeats="auto", reason="decided", without=later).left()
-    assert resumed(repeats="auto", reason=None, without=later).left()
+    assert resumed(repeats="auto", reason=None, without=(2, *later)).left()
     assert resumed(repeats="auto", reason="decided", without=(1, *later)).left()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_run_that_was_cut_between_its_last_cell_and_a_look_takes_the_look(waits, monkeypatch):
+    """It needs its servers where the look leaves a pair open."""
+    run = resumed(repeats="auto", reason=None, without=range(3, 50))
+    a, b = run.prepared.labels
+    pair = made(PairVerdict, a=a, b=b, load=LoadPoint("concurrency", 2), levels=None)
+    monkeypatch.setattr(run, "look", lambda: LookResult(0, 0, (pair,) if waits else (), 0))
+    for _ in range(2):
+        assert run.left() == waits
+        stopping = run.manifest.document.stopping
+        assert (stopping.repeats, stopping.reason) == (3, None if waits else "decided")
 
 
 @pytest.mark.parametrize("repeat", [1, 4])
