@@ -57,7 +57,7 @@ def headline(summary: Summary, spread: str) -> str:
 def verdict(summary: Summary, below: Sequence[str] = ()) -> Iterator[Block]:
     """The first lines wherever a run is shown: of a capacity search, of each load, and the meaning of the
     figures in brackets, those of the verdicts `below` included."""
-    yield from map(Line, whole_run(summary))
+    yield from map(Line, (*capacity_lines(summary), *beyond_loads(summary)))
     found = _of_loads(summary)
     yield Outline(
         [
@@ -70,14 +70,13 @@ def verdict(summary: Summary, below: Sequence[str] = ()) -> Iterator[Block]:
     yield from (Line(line, "muted") for line in (_intervals(summary, texts), *pairing_lines(summary)))
 
 
-def whole_run(summary: Summary) -> Iterator[str]:
-    """What is not of one load: capacity, chosen speeds, one server under load, why there is no verdict."""
-    yield from capacity_lines(summary)
+def beyond_loads(summary: Summary) -> Iterator[str]:
+    """What is not of one load, apart from the capacity, whose forms differ: speeds, no verdict, accuracy."""
     yield from asked_speed_lines(summary)
     yield from verdict_words.knee_lines(summary)
     if len(labels(summary)) == 1:
         yield from under_load(summary)
-    yield no_verdict(summary)
+    yield from filter(None, [no_verdict(summary)])
     yield from verdict_words.noise_lines(summary)
     yield from accuracy_lines(summary)
 

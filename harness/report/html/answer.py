@@ -2,29 +2,26 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 from harness.model import Order, Summary
 from harness.model.measures import measure
 from harness.model.numbers import counted
+from harness.report.blocks.run import beyond_loads
 from harness.report.findings import notes
-from harness.report.findings.accuracy_words import accuracy_lines
 from harness.report.findings.backend_words import caveats
 from harness.report.findings.capacity_words import capacities, carries_more
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.conclusion import doubts, order, orders
 from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
-from harness.report.findings.per_user_words import asked_speed_lines
 from harness.report.findings.sentences import (
     BEYOND,
     by_metric,
     claims,
     doubts_line,
     sentence,
-    under_load,
     waited,
 )
-from harness.report.findings.verdict_words import confidence, knee_lines
+from harness.report.findings.verdict_words import confidence
 from harness.report.html import figures
 from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
@@ -38,12 +35,10 @@ MOST_DOUBTS = 3  # in a line
 
 def answer(source: Source) -> Html:
     load_groups = groups(source.summary)
-    undecided = notes.no_verdict(source.summary)
     return section(
         "answer",
         "Results",
         tag("div", tag("div", *_conclusion(source, load_groups)), *_chart(source), class_="first lead"),
-        tag("p", tag("strong", undecided)) if undecided else None,
         *_matrix(source, load_groups),
         tag("div", *wrong(source), *next_steps(source), class_="first"),
         *own_command(source),
@@ -55,14 +50,12 @@ def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     if not load_groups:
         yield tag("p", "No cell of this run was finished: there is nothing to compare.")
         return
-    course = under_load(summary) if len(source.labels) == 1 else ()
     for line in carries_more(summary):
         yield tag("p", tag("strong", line))
     for found, meaning in capacities(summary):
         yield tag("p", tag("strong", meaning or found))
         yield from [tag("p", f"{capital(found)}.", class_="muted small")] if meaning else []
-    for line in chain(asked_speed_lines(summary), knee_lines(summary), accuracy_lines(summary), course):
-        yield tag("p", tag("strong", line))
+    yield from (tag("p", tag("strong", line)) for line in beyond_loads(summary))
     yield from (tag("p", line, class_="doubt small") for line in caveats(summary))
     shown = leading(summary, load_groups)
     yield from (join(_load(source, group)) for group in shown)
