@@ -18,6 +18,7 @@ MADE = {target: f".venv/bin/{recipe}" for target, recipe in RECIPE.findall((ROOT
 BLOCKS = {
     "add-a-chart": (3, 0),
     "add-a-cli-flag": (1, 0),
+    "add-a-command": (2, 0),
     "add-a-metric": (2, 1),
     "add-a-telemetry-source": (3, 0),
     "add-a-validity-rule": (3, 1),
@@ -200,3 +201,14 @@ def test_a_flag_is_taken_and_has_its_default(checkout):
     shown = "".join(f"    {line}\n" for line in flag.splitlines())
     checkout.put("harness/cli/commands/run.py", '    measurement.add_argument(\n        "--workers"', shown)
     assert "--settle S" in checkout.run(".venv/bin/bench run --help")
+
+
+@pytest.mark.long
+def test_a_command_prints_its_text_and_its_document(checkout):
+    (command, line), _ = code_of("add-a-command")
+    checkout.write("harness/cli/commands/where.py", command)
+    checkout.put("harness/cli/flags/parsers.py", '    "completion": (', f"    {line}")
+    assert "results  elsewhere\n" in checkout.run(".venv/bin/bench where --out elsewhere")
+    assert '"results": "elsewhere"' in checkout.run(".venv/bin/bench where --out elsewhere --json")
+    tests = "tests/unit/cli/test_commands.py tests/unit/cli/test_help.py"
+    assert "passed" in checkout.run(f".venv/bin/python -m pytest -q {tests}")
