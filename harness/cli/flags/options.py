@@ -209,6 +209,9 @@ def _gpus(listed: str) -> tuple[str, ...]:
     if unknown := next((name for name in names if not _GPU.fullmatch(name)), None):
         hint = "each by its index or UUID, such as 0,1,2,3"
         raise SpecError(f"'{unknown}' is not the index or UUID of a GPU", where=where, hint=hint)
+    if len({name.isdecimal() for name in names}) > 1:
+        hint = "give all by index, such as 0,1, or all by UUID: `nvidia-smi -L` lists both"
+        raise SpecError("mixes indices and UUIDs, which may name one GPU twice", where=where, hint=hint)
     return names
 
 

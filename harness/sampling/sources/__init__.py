@@ -1,5 +1,6 @@
 """Sources of samples. A source that is not available says why; one that fails is asked again."""
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -32,3 +33,9 @@ class Source(Protocol):
 
     def close(self) -> None:
         return
+
+
+def lose(source: Source, device: str, library: str, error: Exception) -> None:
+    """Names a GPU that does not answer, so that the sums of the others are not taken for all."""
+    source.missing[f"{device}.*"] = f"{library}: {error}"
+    source.about.setdefault("lost", {})[device] = {"why": str(error), "at_ns": time.monotonic_ns()}

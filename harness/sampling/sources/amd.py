@@ -1,11 +1,11 @@
 """AMD GPUs through amdsmi, where ROCm installed it: the same series as NVIDIA's."""
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
+from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError, lose
 from harness.sampling.sources.visible import AMD, NOT_NAMED, all_hidden, visible
 
 _SLOWLY = 10  # reads between two of what changes slowly
@@ -21,7 +21,7 @@ class AmdGpus:
     ) -> None:
         self.period_s = period_s
         self.missing: dict[str, str] = {}
-        self.about: dict[str, object] = {"broken": False}
+        self.about: dict[str, Any] = {"broken": False}
         self._env, self._engine_pids = env, engine_pids
         self._smi: Any = None
         self._handles: dict[int, Any] = {}
@@ -38,17 +38,34 @@ class AmdGpus:
         try:
             smi.amdsmi_init()
             handles = list(smi.amdsmi_get_processor_handles())
-            facts = [self._facts(index, handle) for index, handle in enumerate(handles)]
         except smi.AmdSmiException as error:
             self.about["broken"] = getattr(error, "err_code", None) != _NO_DRIVER
             raise UnavailableError(f"amdsmi: {error}") from None
-        chosen, why = visible(self._env, [str(fact["uuid"]) for fact in facts], {}, AMD)
-        self.about["devices"] = [facts[index] for index in chosen]
+        found, silent = self._answering(handles)
+        # A GPU that does not answer keeps its number: those after it are not counted again.
+        uuids = [str(found[index]["uuid"]) if index in found else "" for index in range(len(handles))]
+        chosen, why = visible(self._env, uuids, {}, AMD)
+        self.about["devices"] = [found[index] for index in chosen if index in found]
         self.about["chosen"] = f"{len(chosen)} of {len(handles)} GPUs: {why}"
         self.about["named"] = why != NOT_NAMED
-        self._handles = {index: handles[index] for index in chosen}
+        for index in filter(silent.__contains__, chosen):
+            lose(self, f"gpu.{index}", "amdsmi", silent[index])
+        self._handles = {index: handles[index] for index in chosen if index in found}
         if not self._handles:
-            raise UnavailableError(f"amdsmi: {self.about['chosen']}")
+            self.about["broken"] = bool(chosen)
+            reasons = [f"gpu.{index}: {silent[index]}" for index in chosen] or [self.about["chosen"]]
+            raise UnavailableError(f"amdsmi: {'; '.join(reasons)}")
+
+    def _answering(self, handles: Sequence[Any]) -> tuple[dict[int, dict[str, object]], dict[int, Exception]]:
+        """The facts of the GPUs by number, and the errors of those that do not answer."""
+        found: dict[int, dict[str, object]] = {}
+        silent: dict[int, Exception] = {}
+        for index, handle in enumerate(handles):
+            try:
+                found[index] = self._facts(index, handle)
+            except self._smi.AmdSmiException as error:
+                silent[index] = error
+        return found, silent
 
     def _facts(self, index: int, handle: Any) -> dict[str, object]:
         """What another version of the library names otherwise is None."""

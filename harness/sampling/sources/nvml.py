@@ -1,7 +1,6 @@
 """NVIDIA GPUs through NVML. A field that a GPU does not have is missing with NVML's reason, never zero."""
 
 import contextlib
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 import pynvml
 
 from harness.host.nvml import is_gone
-from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError
+from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError, lose
 from harness.sampling.sources.visible import NOT_NAMED, all_hidden, visible
 
 _BYTES = 1024.0  # NVML counts PCIe in KiB/s
@@ -170,7 +169,7 @@ class Gpus(ABC):
         self.about["chosen"] = f"{len(chosen)} of {len(uuids)} GPUs: {why}"
         self.about["named"] = why != NOT_NAMED
         for index in filter(silent.__contains__, chosen):
-            self._lose(f"gpu.{index}", silent[index])
+            lose(self, f"gpu.{index}", "NVML", silent[index])
         answering = [index for index in chosen if index in found]
         self.about["devices"] = [found[index][0] for index in answering]
         self.devices = [
@@ -198,7 +197,7 @@ class Gpus(ABC):
             except pynvml.NVMLError as error:
                 if is_gone(error):
                     self.devices.remove(device)
-                    self._lose(device.name, error)
+                    lose(self, device.name, "NVML", error)
                     yield f"{device.name}: {error}"
                     return
                 if error.value in _NEVER:
@@ -211,10 +210,6 @@ class Gpus(ABC):
                     self.missing.pop(f"{device.name}.{name}", None)
         if failed and len(failed) == len(asked):
             yield f"{device.name}: {failed[0]}"
-
-    def _lose(self, name: str, error: pynvml.NVMLError) -> None:
-        self.missing[f"{name}.*"] = f"NVML: {error}"
-        self.about.setdefault("lost", {})[name] = {"why": str(error), "at_ns": time.monotonic_ns()}
 
     def close(self) -> None:
         pynvml.nvmlShutdown()

@@ -158,6 +158,25 @@ def test_where_no_gpu_answers_the_source_cannot_be_read(library):
         read(gpus)
 
 
+def test_a_gpu_that_fails_while_it_is_opened_is_named_and_the_others_are_read(library):
+    uuid = library.amdsmi_get_gpu_device_uuid
+    library.amdsmi_get_gpu_device_uuid = lambda gpu: refuse() if gpu == "a" else uuid(gpu)
+    gpus = opened()
+    assert [device["uuid"] for device in gpus.about["devices"]] == ["uuid-b"]
+    assert gpus.about["chosen"].startswith("2 of 2 GPUs")
+    assert gpus.about["lost"]["gpu.0"]["why"] == "not supported"
+    assert gpus.missing == {"gpu.0.*": "amdsmi: not supported"}
+    found = read(gpus)
+    assert found["gpu.1.power_w"] == 512
+    assert not any(name.startswith("gpu.0.") for name in found)
+    others = opened(HIP_VISIBLE_DEVICES="1")
+    assert "lost" not in others.about, "of a GPU that is not the engine's"
+    gpus = AmdGpus({"HIP_VISIBLE_DEVICES": "0"}, frozenset, 0.1)
+    with pytest.raises(UnavailableError, match=r"^amdsmi: gpu\.0: not supported$"):
+        gpus.open()
+    assert gpus.about["broken"] is True
+
+
 def test_what_changes_slowly_is_read_at_every_tenth_beat(library):
     gpus = opened(HIP_VISIBLE_DEVICES="0")
     slowly = [number for number in range(21) if "gpu.0.temperature_c" in read(gpus)]

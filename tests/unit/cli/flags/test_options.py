@@ -65,6 +65,7 @@ def test_a_table_of_set_has_each_key_by_itself_and_replaces_those_before_it():
         (["--gpus", "0,,1"], "--gpus 0,,1: needs different GPUs, separated by commas"),
         (["--gpus", "0-3"], "--gpus 0-3: '0-3' is not the index or UUID of a GPU"),
         (["--gpus", "0, 0"], "--gpus 0, 0: needs different GPUs, separated by commas"),
+        (["--gpus", "GPU-a,0"], "--gpus GPU-a,0: mixes indices and UUIDs, which may name one GPU twice"),
     ],
 )
 def test_what_is_no_pair_or_no_list_is_named_with_its_flag(words, says):
@@ -74,9 +75,9 @@ def test_what_is_no_pair_or_no_list_is_named_with_its_flag(words, says):
 
 
 def test_options_of_a_run_are_those_of_the_flags_unless_they_are_given():
-    arguments = parsed("--gpus", "1, GPU-7", "--seed", "9", "--repeats", "4", "--header", "X-A=b")
+    arguments = parsed("--gpus", "GPU-1, GPU-7", "--seed", "9", "--repeats", "4", "--header", "X-A=b")
     found = options.run_options(arguments, seed=7, command=("bench", "run"))
-    assert (found.gpus, found.seed, found.repeats) == (("1", "GPU-7"), 7, 4)
+    assert (found.gpus, found.seed, found.repeats) == (("GPU-1", "GPU-7"), 7, 4)
     assert (found.headers, found.command) == (("X-A=b",), ("bench", "run"))
     assert {type(value) for value in (found.gpus, found.headers, found.query)} == {tuple}
 
