@@ -20,7 +20,7 @@ from harness.model import as_json
 from harness.store import RunFolder
 from tests.bench.audit.gates import change_json, mend
 from tests.factories import documents
-from tests.factories.runs import SMALL, copy_of, make_run
+from tests.factories.runs import SMALL, copy_of, edit_summary, make_run
 
 OPTIONS = {"scenario": "fixed-length", "backends": "openai=http://203.0.113.9", "out": "results"}
 
@@ -98,6 +98,21 @@ def test_a_narrow_terminal_does_not_break_that_command(ended, monkeypatch):
     *_, kept, to, command = screen.getvalue().splitlines()
     assert command == "  bench resume 'my results/20261129T152715Z-first-look-385936'"
     assert f"{kept} {to.strip()}".endswith("interrupted, not measured; to measure the rest:")
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_a_terminal_shows_the_command_once(ended, run, monkeypatch, on_terminal):
+    """It stood below the table and again at the end. Where the table goes to a file, the end has it too."""
+    edit_summary(run, state="interrupted")
+    table, errors = Terminal() if on_terminal else io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", table)
+    monkeypatch.setattr(sys, "stderr", errors)
+    monkeypatch.setattr(run_session.report, "build", lambda _folder: [])
+    assert ended(run, interrupted=True) == ExitCode.INTERRUPTED
+    command = f"bench resume {run.path}"
+    assert table.getvalue().count(command) == 1
+    assert errors.getvalue().count(command) == (0 if on_terminal else 1)
+    assert "interrupted: what was measured is kept" in errors.getvalue()
 
 
 @pytest.mark.parametrize("as_json", [False, True])
