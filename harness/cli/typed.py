@@ -19,7 +19,7 @@ class Flags:
 
 @dataclass(frozen=True)
 class ResultForms(Flags):
-    """Of `options.add_result_forms`."""
+    """Flags that `options.add_result_forms` adds."""
 
     json: bool
     verbose: bool
@@ -27,7 +27,7 @@ class ResultForms(Flags):
 
 @dataclass(frozen=True)
 class RunOutput(ResultForms):
-    """Of `options.add_run_output`."""
+    """Flags that `options.add_run_output` adds."""
 
     no_report: bool
     metrics_port: tuple[str, int] | None
