@@ -152,6 +152,8 @@ class Server:
             data = truth() if truth else self._routes.answer(request)
         if data is None:
             data = no_route(self.options.dialect, request)
+        if request.method == "HEAD":  # a body would be read as the next answer
+            data = data[: data.index(b"\r\n\r\n") + 4]
         connection.answer(data, close=not request.keep_alive)
 
     def _refused(self, request: Request) -> bytes | None:
