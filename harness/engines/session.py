@@ -187,7 +187,7 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     )
     with closing(session):
         for server in session.replicas:
-            server.check_reachable()
+            server.check_reachable(is_behind=bool(metrics))
         if not name:
             session.served_name = first_name(session)
         if others:

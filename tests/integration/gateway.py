@@ -53,8 +53,8 @@ def make_certificates(folder: Path) -> None:
 
 
 @contextmanager
-def gateway(upstream: str, certificates: Path) -> Iterator[Gateway]:
-    """In front of `upstream`, a scripted server."""
+def gateway(upstream: str, certificates: Path, *, hides: bool = False) -> Iterator[Gateway]:
+    """In front of `upstream`, a scripted server. `hides`: all but the API."""
     host = urlsplit(upstream).netloc
 
     class Handler(BaseHTTPRequestHandler):
@@ -76,7 +76,7 @@ def gateway(upstream: str, certificates: Path) -> Iterator[Gateway]:
                 self._refuse(401, f"the key is {HEADER_KEY}, not {key}")
             elif asked.get("code") != [QUERY_KEY] or asked.get("api-version") != ["2026-01"]:
                 self._refuse(403, f"not {self.path}")
-            elif not place.path.startswith(f"{PREFIX}/"):
+            elif not place.path.startswith(f"{PREFIX}/v1/" if hides else f"{PREFIX}/"):
                 self._refuse(404, "nothing here")
             elif path == "/v1/models":
                 self._say(200, json.dumps({"data": [{"id": ALIAS}]}).encode())

@@ -125,6 +125,21 @@ def test_each_request_of_the_load_names_its_own_session_and_metrics_come_through
     assert "/metrics" in front.paths
 
 
+def test_an_engine_whose_pages_are_hidden_is_measured_with_counters_of_its_own_address(here, folder):
+    """Not /metrics alone, but /health too is hidden by a gateway that passes the API on."""
+    with (
+        running(dialect="vllm", ttft_ms=60, gap_ms=5) as server,
+        gateway(server.url, folder, hides=True) as front,
+    ):
+        words = ("run", *LOAD, "--backends", f"vllm={front.url}", *reach(folder))
+        code, said, _lines = watched(*words, **SECRETS)
+        assert code == 3
+        assert b"--metrics-url" in said
+        code, said, _lines = watched(*words, "--metrics-url", server.url, **SECRETS)
+    assert code in MEASURED, said.decode()
+    assert summary()["cells"][0]["ttft_parts"]["engine_ms"] >= 60
+
+
 @pytest.mark.parametrize(
     ("changed", "environment", "code", "says"),
     [

@@ -97,7 +97,7 @@ class Machine:
     def check_server(self, ref: BackendRef, url: str) -> None:
         server = Server(ref.definition, url, ref.reach.served_name or "", access_of(ref.reach))
         try:
-            server.check_reachable()
+            server.check_reachable(is_behind=bool(ref.metrics_urls))
         finally:
             server.close()
 

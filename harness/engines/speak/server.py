@@ -83,19 +83,22 @@ class Server:
             facts |= {key: value for key, value in values.items() if _is_fact(value)}
         return facts
 
-    def check_reachable(self) -> None:
-        """Raises SetupError unless the readiness path answers 2xx.
-
-        Where that is the list of models, a server whose model was named need not have it.
+    def check_reachable(self, *, is_behind: bool = False) -> None:
+        """Raises SetupError unless the readiness path answers 2xx. Where it `is_behind` a gateway that
+        hides this path, the list of models will do; a server whose model was named need not have one.
         """
         path = self.definition.server.ready_path
         answer = self._ask("GET", path)
+        if answer.missing and is_behind:
+            path, answer = _MODELS, self._ask("GET", _MODELS)
         if answer.missing and path == _MODELS and self.served_name:
             return
         if answer.missing:
             hint = f"is this {self.definition.backend.title}? openai=URL takes any server"
             if self.definition.name == "openai":
                 hint = "name the model with --model-name where a server lists none"
+            elif self.definition.metrics is not None:
+                hint += "; behind a gateway name the engine's own address too: --metrics-url"
             raise SetupError("no such path on this server", where=answer.url, hint=hint)
         self._accepted(answer)
 
