@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from harness.cli.display.result import Result
 from harness.host import paths
 from harness.mockserver.process import running
 from tests.integration.gateway import ALIAS, HEADER_KEY, QUERY_KEY, gateway, make_certificates
@@ -181,12 +182,13 @@ def test_a_url_alone_and_the_probe_reach_it_too(here, folder, front, monkeypatch
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     asked = []
-    monkeypatch.setattr("harness.cli.commands.run.measure", lambda flags, *_: asked.append(flags) or 0)
+    monkeypatch.setattr("harness.cli.commands.run.measure", lambda flags, *_: asked.append(flags) or Result())
     done = bench_here(front.url, *reach(folder))
     assert f"model {ALIAS}" in done.stderr
     assert "--header X-Gateway-Key=ENV:TEAM_KEY" in done.stdout.replace("\\\n", " ")
-    (run,) = asked  # as the run of the first test is asked for
-    assert (run.headers, run.ca_cert) == (["X-Gateway-Key=ENV:TEAM_KEY"], [str(folder / "ca.pem")])
+    (asked_run,) = asked  # as the run of the first test is asked for
+    run = asked_run.run
+    assert (run.headers, run.ca_cert) == (("X-Gateway-Key=ENV:TEAM_KEY",), (str(folder / "ca.pem"),))
     probed = bench_here("probe", f"vllm={front.url}", *reach(folder), "--json", code=(0, 1))
     assert json.loads(probed.stdout)["served_name"] == ALIAS
 
