@@ -30,6 +30,9 @@ _PLAIN = str.maketrans(
         **dict.fromkeys("“”„", '"'),
         **dict.fromkeys("‘’", "'"),
         **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
+        **dict(zip("▏▎▍▌▋▊▉░", ".:-=+*#.", strict=True)),
+        **dict(zip("●◐✕▸", "o%x>", strict=True)),  # a cell: VALID, SUSPECT, INVALID, the present one
+        "∦": "||",
         "…": "...",
         "×": "x",
         "→": "->",

@@ -1,13 +1,17 @@
 """Standard output and error: inert on a terminal, whole in a file, quiet where nobody reads."""
 
+import ast
 import errno
 import io
 import os
+from pathlib import Path
 
 import pytest
 
-from harness.cli.display.streams import Terminal, UnreadError, _Results, _Stream, _text
+import harness
+from harness.cli.display.streams import _PLAIN, Terminal, UnreadError, _Results, _Stream, _text
 from harness.errors import SetupError
+from tests.sources import tree
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
@@ -32,6 +36,22 @@ def test_a_terminal_shows_our_colours_and_acts_upon_nothing_else(written, kept, 
     shown = screen.getvalue().decode()
     assert kept in shown
     assert lost is None or lost not in shown
+
+
+@pytest.mark.parametrize(
+    "wing", ["cli/display", "report/text", "report/findings", "report/tables", "verdicts"]
+)
+def test_every_sign_of_our_own_texts_has_a_plain_one(wing):
+    """A text with a new sign fails here until ASCII has something for it."""
+    texts = [
+        node.value
+        for path in Path(harness.__path__[0], wing).rglob("*.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    signs = {sign for text in texts for sign in text if not sign.isascii()}
+    assert signs
+    assert {sign for sign in signs if not sign.translate(_PLAIN).isascii()} == set()
 
 
 @pytest.fixture
