@@ -118,6 +118,7 @@ def test_too_few_nodes_and_nodes_that_are_taken_are_told_apart():
     assert isinstance(few, SetupError)
     assert few.what == "has no 2 nodes with 2 free CPUs each: 2 nodes, CPUs 1, 4"
     assert taken.what == "2 nodes with 1 free CPU each: taken by other work"
+    assert (taken.where, taken.hint) == ("--load-nodes", "`ray status` shows by what")
     gone = cannot_place(ClusterOptions("a", 2, 1), nodes, ["b (10.0.0.2): silent for 30 s"])
     assert gone.what == "has no 2 nodes with 1 free CPU each any more: lost b (10.0.0.2): silent for 30 s"
     assert "bench resume" in gone.hint
@@ -352,11 +353,19 @@ def test_a_token_that_could_not_be_written_is_not_there(monkeypatch, tmp_path):
 
 
 def test_a_head_that_ends_while_it_is_stopped_is_stopped(monkeypatch, tmp_path):
+    asked = []
+
+    def ended(pid):
+        asked.append(pid)
+        raise psutil.NoSuchProcess(pid)
+
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
     head = local.Head("127.0.0.1", 6379, pid=1 << 30, started=1.0)
     monkeypatch.setattr(local, "running", lambda: head)
+    monkeypatch.setattr(psutil, "Process", ended)
     (tmp_path / "cluster.json").touch()
     assert local.down() == head
+    assert asked == [head.pid]
     assert not (tmp_path / "cluster.json").exists()
 
 

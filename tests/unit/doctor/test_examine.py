@@ -34,6 +34,7 @@ def streams(loads):
 def test_a_load_without_faults_is_measured_once(examined):
     found = examined(0.02, 0.02)
     assert found.repeated == ()
+    assert found.date.endswith("+00:00")
 
 
 def test_a_stall_does_not_come_again_and_is_kept(examined):

@@ -303,6 +303,18 @@ def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path, most)
     assert taken.load.value == (most or len(requests["successful"]) + 3)
 
 
+def test_a_request_of_guidellm_that_was_never_sent_hides_no_other(tmp_path):
+    document = json.loads(GUIDELLM.read_text())
+    (benchmark,) = document["benchmarks"]
+    requests = benchmark["requests"]
+    unsent, _ = requests["errored"] = [requests["successful"].pop() for _ in range(2)]
+    unsent["info"]["timings"] = {}
+    benchmark["metrics"] = {}
+    taken = taken_of(foreign.write(tmp_path / "r.json", document))
+    assert taken.planned == len(taken.records.requests) == len(requests["successful"]) + 1
+    assert "the start of 1 request not sent" in taken.lacks
+
+
 def test_figures_of_vllm_are_of_the_model_that_the_file_names(tmp_path):
     assert taken_of(foreign.write(tmp_path / "r.json", foreign.vllm_summary())).model == "m"
 
