@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, Union
+from typing import Literal, TypeAlias
 
 from harness.report.findings.grid import Column, Entry
 from harness.report.wording import Table
@@ -73,4 +73,4 @@ class Gap:
     """An empty line of a terminal; a page has its own distances."""
 
 
-Block: TypeAlias = Union[Title, Line, Outline, Table, Figures, Verbatim, Section, Fold, Gap]  # noqa: UP007
+Block: TypeAlias = Title | Line | Outline | Table | Figures | Verbatim | Section | Fold | Gap

@@ -52,3 +52,5 @@ def _alone(block: Block) -> Iterator[Html]:
             yield text_table(block)
         case Fold():
             yield details(block.title, *prose(block.blocks))
+        case _:
+            raise TypeError(f"no HTML for a {type(block).__name__}")

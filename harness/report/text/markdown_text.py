@@ -60,7 +60,7 @@ def _line(line: Line) -> Iterator[str]:
 def with_code(words: str) -> str:
     """Words of the terminal: what stands between backticks is code."""
     parts = words.split("`")
-    if len(parts) % 2 == 0:
+    if len(parts) % 2 == 0 or "``" in words:
         return markdown_escaped(words)
     return "".join(f"`{part}`" if index % 2 else markdown_escaped(part) for index, part in enumerate(parts))
 
