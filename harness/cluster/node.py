@@ -19,9 +19,9 @@ from harness.host.address import port_of
 from harness.host.cpus import usable_cpus
 from harness.load.bodies import write_bodies
 from harness.load.job import LoadJob
+from harness.load.messages import Share
 from harness.load.spill import FILES
 from harness.load.transport import Transport, choose_transport
-from harness.load.worker import Share
 from harness.load.worker_pool import LocalWorkerPool, Process
 from harness.records.series import Samples, Telemetry
 from harness.sampling.job import Watch

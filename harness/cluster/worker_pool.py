@@ -10,8 +10,8 @@ from typing import Any
 from harness.cluster.clocks import Line, Ping, fit
 from harness.cluster.node import About, Lost
 from harness.cluster.pings import Clock
+from harness.load.messages import Share
 from harness.load.spill import FILES, move
-from harness.load.worker import Share
 from harness.load.worker_pool import Worker, WorkerPool
 from harness.model import LoadNode
 from harness.records.series import Samples, Telemetry, node_series

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.job import ClosedLoop, OpenLoop
+from harness.load.messages import Facts
 from harness.load.transport import Transport
-from harness.load.worker import Facts
 from harness.load.worker_pool import Worker
 from harness.model import ClientStats, Quantiles, Stall
 from harness.records.layout import UNKNOWN, Outcome, Records

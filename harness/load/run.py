@@ -13,10 +13,10 @@ from harness.apis import APIS
 from harness.host import scratch
 from harness.load.client_stats import client_stats
 from harness.load.job import ClosedBy, ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
+from harness.load.messages import Share
 from harness.load.sharding import choose_workers, split
 from harness.load.spill import merge
 from harness.load.transport import choose_transport
-from harness.load.worker import Share
 from harness.load.worker_pool import LocalWorkerPool, Worker, WorkerPool
 from harness.records.layout import Outcome, empty_requests
 

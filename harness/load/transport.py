@@ -12,7 +12,8 @@ class Transport(Enum):
     KERNEL_STAMPS = auto()  # the socket loop with the kernel's stamps
     USER_STAMPS = auto()  # the socket loop with stamps taken at the read
     POLL = auto()  # the same on poll(2)
-    ASYNCIO = auto()  # tasks on asyncio: HTTP/2, other proxies through httpx
+    HTTP2 = auto()  # tasks on asyncio
+    HTTPX = auto()  # tasks on asyncio, for proxies that are not plain HTTP
 
 
 def choose_transport(job: LoadJob) -> tuple[Transport, str]:
@@ -22,11 +23,11 @@ def choose_transport(job: LoadJob) -> tuple[Transport, str]:
     """
     proxies = [proxy for url in job.urls if (proxy := proxy_for(url)) is not None]
     if job.http2:
-        return Transport.ASYNCIO, "HTTP/2: stamps are taken in user space"
+        return Transport.HTTP2, "HTTP/2: stamps are taken in user space"
     if any(not proxy.startswith("http://") for proxy in proxies):
         for url in job.urls:
             require_socks(url)
-        return Transport.ASYNCIO, "a proxy that is not plain HTTP: stamps are taken in user space"
+        return Transport.HTTPX, "a proxy that is not plain HTTP: stamps are taken in user space"
     through = "through a proxy" if proxies else ""
     if not hasattr(select, "epoll"):
         return Transport.POLL, _joined(through, "no epoll here: stamps are taken in user space, after poll")

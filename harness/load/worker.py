@@ -1,7 +1,6 @@
 """One worker process: takes its share over a pipe, runs the window, leaves records in a folder.
 
-Talk over the pipe: a Share in, READY out, t0 in, Pulses out, at the end Facts out; anything in after t0
-means stop. The worker dies with its parent and leaves Ctrl-C to it.
+The worker dies with its parent and leaves Ctrl-C to it.
 """
 
 import ctypes
@@ -10,17 +9,12 @@ import resource
 import select
 import sys
 import time
-from array import array
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.apis import APIS
 from harness.host import descriptors
@@ -38,134 +32,28 @@ from harness.load.dispatcher import (
     SessionDispatcher,
 )
 from harness.load.exchange import Exchange
-from harness.load.finalize import Finalized, Finalizer
+from harness.load.finalize import Finalizer
 from harness.load.job import ClosedLoop, LoadJob
+from harness.load.messages import READY, Facts, Share
 from harness.load.poller import PortablePoller
 from harness.load.route import find_route
 from harness.load.socket_carrier import SocketCarrier
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
+from harness.load.tally import Tally
 from harness.load.transport import Transport
 from harness.load.turns import TurnBodies
 from harness.load.window import CHORE_NS, Window
 from harness.load.wire import render, secrets
-from harness.records.layout import UNKNOWN, Outcome
+from harness.records.layout import Outcome
 from harness.untrusted import Secrets
 
 if TYPE_CHECKING:
     from harness.load.async_carrier import AsyncCarrier
 
-READY = "ready"
 _PULSE_EVERY = 250_000_000 // CHORE_NS
 _PR_SET_TIMERSLACK = 29
-_MOST_MODELS = 4096  # names that are kept: a server may write anything
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """One worker's part of a job: `job` has its requests only, `seqs` their numbers in the cell."""
-
-    job: LoadJob
-    seqs: NDArray[np.int32]
-    worker: int
-    folder: Path
-    transport: Transport
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """Counts so far, and what was finished since the last pulse."""
-
-    sent: int
-    done: int
-    failed: int
-    in_flight: int
-    ttft_ns: tuple[int, ...]
-    text_events: int
-    items: int = 0
-    timeouts: int = 0  # in a row without a token, up to the last request that ended
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    stamp_uncertainty_ns: int
-    longest_tick_ns: int
-    cpu_s: float
-    busy_share: float
-    loop_lag_ns: NDArray[np.int64]
-    connect_ns: NDArray[np.int64]
-    peak_rss_bytes: int
-    gc_collections: int
-    waits: int  # context switches it asked for, inside the window
-    preemptions: int  # context switches forced on it
-    open_descriptors: int | None  # when its window closed
-    unstamped_reads: int
-    text_events: int
-    shared_events: int  # generated events that arrived in one read with the one before
-    clock_step_ns: int | None
-    clamped_stamps: int
-    spread_over_ns: int | None  # from t0; None: the loop does not spread its start
-    longest_stall_ns: int  # by which a chore came late: the loop, or the whole process, stood still
-    stalls: tuple[tuple[int, int], ...]  # the longer ones: when from t0, how long, ns
-    suspended_ns: int | None  # of the machine, inside the window; None: the system does not count it
-    stopped: bool
-    notes: tuple[str, ...]
-    models: dict[str, NDArray[np.int32]]  # numbers in the cell of the requests whose answers name each
-
-
-class Tally:
-    """Settles exchanges into the spill and keeps the counts of the pulses."""
-
-    def __init__(self, finalizer: Finalizer, spill: Spill, turns: TurnBodies | None = None) -> None:
-        """`turns`: of chats, whose later turns carry the answers."""
-        self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
-        self.timeouts = 0  # in a row, without a token
-        self.models: dict[str, array[int]] = {}  # places in the share, by each model that the answer names
-        self._finalizer, self._spill, self._turns = finalizer, spill, turns
-        self._ttfts: deque[int] = deque(maxlen=256)
-        self._events_sent = self._items_sent = 0
-
-    def finalize(self, exchange: Exchange) -> Finalized:
-        finalized = self._read(exchange)
-        self._spill.add(finalized)
-        self.done += finalized.outcome in (Outcome.OK, Outcome.ABANDONED)
-        self.failed += finalized.outcome not in (Outcome.OK, Outcome.ABANDONED, Outcome.CANCELLED)
-        if finalized.ttft_ns != UNKNOWN or finalized.outcome not in (Outcome.TIMEOUT, Outcome.ABANDONED):
-            self.timeouts = 0
-        elif finalized.outcome is Outcome.TIMEOUT:  # who hangs up says nothing of whether a token would come
-            self.timeouts += 1
-        self.clamped += finalized.clamped
-        self.items += finalized.items
-        stamps = finalized.generated_ns
-        self.text_events += len(stamps)
-        self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
-        if finalized.ttft_ns != UNKNOWN:
-            self._ttfts.append(finalized.ttft_ns)
-        for model in finalized.models:
-            if model in self.models or len(self.models) < _MOST_MODELS:
-                self.models.setdefault(model, array("i")).append(exchange.index)
-        return finalized
-
-    def _read(self, exchange: Exchange) -> Finalized:
-        try:
-            return self._finalize(exchange)
-        except Exception as error:  # one answer that nobody foresaw takes no other record with it
-            exchange.answer, exchange.failure = None, Outcome.MALFORMED
-            exchange.error = f"the answer cannot be read: {type(error).__name__}: {error}"
-            return self._finalize(exchange)
-
-    def _finalize(self, exchange: Exchange) -> Finalized:
-        finalized = self._finalizer.finalize(exchange)
-        if self._turns is not None:
-            self._turns.keep(exchange.index, finalized)
-        return finalized
-
-    def pulse(self, sent: int, in_flight: int) -> Pulse:
-        events, self._events_sent = self.text_events - self._events_sent, self.text_events
-        items, self._items_sent = self.items - self._items_sent, self.items
-        ttfts = tuple(self._ttfts)
-        self._ttfts.clear()
-        return Pulse(sent, self.done, self.failed, in_flight, ttfts, events, items, self.timeouts)
+_ON_TASKS = (Transport.HTTP2, Transport.HTTPX)
 
 
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
@@ -203,7 +91,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
 
     gc.collect()
     gc.freeze()
-    if share.transport is not Transport.ASYNCIO:  # tasks and their exceptions do make cycles
+    if share.transport not in _ON_TASKS:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
     switches, suspended = resource.getrusage(resource.RUSAGE_SELF), suspended_ns()
@@ -257,10 +145,10 @@ def _follow_up(tally: Tally, dispatcher: SessionDispatcher, exchange: Exchange) 
 
 def _make_carrier(share: Share, bodies: Sequence[bytes], clock: StampClock | None, window: Window) -> Carrier:
     job = share.job
-    if share.transport is Transport.ASYNCIO:
-        from harness.load.task_carrier import TaskCarrier  # uvloop and httpx are loaded where they are used
+    if share.transport in _ON_TASKS:
+        from harness.load.task_carrier import TaskCarrier  # uvloop is loaded where it is used
 
-        return TaskCarrier(_make_async_carrier(job), bodies, job.answer_bytes, window)
+        return TaskCarrier(_make_async_carrier(share), bodies, job.answer_bytes, window)
     poller = PortablePoller() if share.transport is Transport.POLL else select.epoll()
     wires = [render(url, job, bodies, share.seqs.tolist()) for url in job.urls]
     routes = [find_route(url, job.access.certificates) for url in job.urls]
@@ -268,14 +156,14 @@ def _make_carrier(share: Share, bodies: Sequence[bytes], clock: StampClock | Non
     return SocketCarrier(wires, pool, clock, job.answer_bytes, window)
 
 
-def _make_async_carrier(job: LoadJob) -> "AsyncCarrier":
-    if job.http2:
+def _make_async_carrier(share: Share) -> "AsyncCarrier":
+    if share.transport is Transport.HTTP2:
         from harness.load.http2 import Http2Carrier  # h2 comes with an extra
 
-        return Http2Carrier(job, job.request_timeout_s)
+        return Http2Carrier(share.job, share.job.request_timeout_s)
     from harness.load.httpx_carrier import HttpxCarrier
 
-    return HttpxCarrier(job)
+    return HttpxCarrier(share.job)
 
 
 def _make_finalizer(share: Share, clock: StampClock | None, t0: int) -> Finalizer:

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from harness.host.helper_process import how_it_ended, spawn
-from harness.load.worker import READY, Facts, Pulse, Share
+from harness.load.messages import READY, Facts, Pulse, Share
 
 _SETTINGS = {
     # glibc gives large freed blocks back to the kernel at once and faults them in again for the next answer,

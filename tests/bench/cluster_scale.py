@@ -23,8 +23,8 @@ from harness.cluster.pings import TOKEN_BYTES, Clock, ClockServer
 from harness.cluster.worker_pool import ClusterWorkerPool, RemoteNode
 from harness.host.access import Access
 from harness.load.job import ClosedLoop, LoadJob
+from harness.load.messages import READY, Pulse, Share
 from harness.load.transport import Transport
-from harness.load.worker import READY, Pulse, Share
 
 TOKEN = bytes(TOKEN_BYTES)
 CHUNK = 16 << 20

@@ -74,7 +74,7 @@ LOADS = {
     "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
     "U": replace(_B, title=_B.title + ", stamps in user space", transport=Transport.USER_STAMPS),
     "L": replace(_B, title=_B.title + ", without epoll", transport=Transport.POLL),
-    "F": replace(_B, title=_B.title + ", httpx on asyncio", transport=Transport.ASYNCIO),
+    "F": replace(_B, title=_B.title + ", httpx on asyncio", transport=Transport.HTTPX),
     "T": replace(_B, title=_B.title + ", TLS", timing=replace(_B.timing, tls=True)),
     "BC": replace(_B, title=_B.title + ", completions", api="completions"),
     "BR": replace(_B, title=_B.title + ", responses", api="responses"),

@@ -24,7 +24,7 @@ from harness.load.http1 import Answer
 from harness.load.job import Promised
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock, pack_realtime
-from harness.load.worker import Tally
+from harness.load.tally import Tally
 from harness.untrusted import Secrets
 from tests.bench.command import options
 from tests.factories.answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, head

@@ -19,7 +19,7 @@ from harness.cluster.worker_pool import ClusterWorkerPool, RemoteNode
 from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
-from harness.load.worker import Share
+from harness.load.messages import Share
 from harness.mockserver import running
 from harness.records.layout import Outcome
 

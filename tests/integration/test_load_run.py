@@ -205,7 +205,7 @@ def test_a_reset_is_recorded_as_one_by_way_of_httpx_too(begun: bool, monkeypatch
             time.sleep(0.02)
         peer.reset()
 
-    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.ASYNCIO, ""))
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.HTTPX, ""))
     with serve(script) as server:
         result = run_load(job(server, 2, ClosedLoop(1)))
     assert outcomes(result) == [Outcome.RESET] * 2
@@ -225,7 +225,7 @@ def test_a_close_has_the_same_error_text_by_way_of_httpx(
 
     with serve(script) as server:
         exact = run_load(job(server, 2, ClosedLoop(1)))
-        monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.ASYNCIO, ""))
+        monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.HTTPX, ""))
         through_httpx = run_load(job(server, 2, ClosedLoop(1)))
     assert outcomes(through_httpx) == outcomes(exact) == [Outcome.TRUNCATED] * 2
     assert list(through_httpx.records.errors) == list(exact.records.errors)
@@ -235,7 +235,7 @@ def test_connections_that_httpx_opened_ahead_carry_requests_to_the_scripted_serv
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It opens them with HEAD, which that server knows no route for."""
-    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.ASYNCIO, ""))
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.HTTPX, ""))
     with running(ttft_ms=1, gap_ms=0, tokens=2) as server:
         body = b'{"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":2}'
         url = f"{server.url}/v1/chat/completions"
@@ -252,7 +252,7 @@ def test_an_answer_ends_with_its_framing_by_way_of_httpx_too(monkeypatch: pytest
         over.append(time.monotonic_ns())
         peer.say(b"0\r\n\r\n")
 
-    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.ASYNCIO, ""))
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.HTTPX, ""))
     with serve(script) as server:
         result = run_load(job(server, 1, ClosedLoop(1)))
     (row,) = result.records.requests
@@ -298,7 +298,7 @@ def test_connection_close_reconnects_and_keeps_the_cost_apart() -> None:
     assert np.all(rows["sent_ns"][1:] >= rows["intended_ns"][1:] + rows["connect_ns"][1:])
 
 
-@pytest.mark.parametrize("transport", [Transport.KERNEL_STAMPS, Transport.ASYNCIO])
+@pytest.mark.parametrize("transport", [Transport.KERNEL_STAMPS, Transport.HTTPX])
 def test_nobody_listens(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (transport, ""))
     seen: list[Progress] = []
@@ -429,7 +429,7 @@ def test_the_window_closes_after_its_duration() -> None:
     assert 0 < len(result.records.requests) <= 20, "at most ten answers of 30 ms in each slot"
 
 
-@pytest.mark.parametrize("transport", [Transport.KERNEL_STAMPS, Transport.ASYNCIO])
+@pytest.mark.parametrize("transport", [Transport.KERNEL_STAMPS, Transport.HTTPX])
 def test_what_is_still_open_after_the_drain_is_a_timeout(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,7 +171,7 @@ def test_a_result_that_no_call_asked_for_is_the_users_message():
 
 
 def test_turns_on_httpx(monkeypatch):
-    monkeypatch.setattr("harness.load.run.choose_transport", lambda job: (Transport.ASYNCIO, ""))
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda job: (Transport.HTTPX, ""))
     with serve(echo) as server:
         result = run_load(job(server.url, (3, 2, 1), ClosedLoop(2), think_ms=5))
     assert result.client.stamp_source == "user"

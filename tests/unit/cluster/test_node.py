@@ -10,8 +10,8 @@ from harness.cluster.node import Node
 from harness.cluster.worker_pool import reason_of
 from harness.host.access import Access
 from harness.load.job import ClosedLoop, LoadJob
+from harness.load.messages import Share
 from harness.load.transport import Transport
-from harness.load.worker import Share
 
 
 def full(*_where):

@@ -13,8 +13,9 @@ from harness.load.finalize import Finalizer
 from harness.load.http1 import Answer
 from harness.load.job import ClosedLoop, Promised, Sessions
 from harness.load.spill import Spill, merge
+from harness.load.tally import Tally
 from harness.load.turns import TurnBodies
-from harness.load.worker import Tally, _follow_up
+from harness.load.worker import _follow_up
 from harness.records.layout import Outcome, empty_requests
 from harness.untrusted import Secrets
 from tests.factories.answers import CHUNKED, DONE, FINISH, chunked, delta, event, head

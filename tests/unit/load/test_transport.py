@@ -24,7 +24,7 @@ def test_only_plain_http_proxies_are_on_the_exact_way(monkeypatch, proxy, throug
     monkeypatch.setenv("http_proxy", proxy)
     monkeypatch.delenv("no_proxy", raising=False)
     transport, note = choose_transport(JOB)
-    assert (transport is Transport.ASYNCIO) == through_httpx
+    assert (transport is Transport.HTTPX) == through_httpx
     assert "proxy" in note
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.load.worker import Facts
+from harness.load.messages import Facts
 from harness.load.worker_pool import LocalWorkerPool, Process
 
 FACTS = Facts(**dict.fromkeys(field.name for field in fields(Facts)))
