@@ -49,6 +49,7 @@ class Run(Lives):
     questions: Questions = field(init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.questions = Questions(self.prepared, self.folder, self.manifest, self.ui, self.interrupts)
 
     def execute(self) -> None:

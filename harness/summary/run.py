@@ -1,6 +1,6 @@
 """Cells of a run to its summary.json. All of it can be computed again from a copied run folder."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -59,24 +59,30 @@ class FolderSamples(Mapping[str, Samples]):
     """What percentiles over several runs are made of, by cell, each read when it is first asked for.
 
     Only a percentile that the requests of some run are too few for asks. Held for every cell of many large
-    runs they would be most of the memory of a comparison.
+    runs they would be most of the memory of a comparison, and of a run of many cells. `cells`: by default all
+    that are complete.
     """
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, cells: Iterable[str] | None = None) -> None:
         self._folder, self._room = folder, _ROOM_BYTES
-        self._read: dict[str, Samples | None] = dict.fromkeys(folder.cells())
+        self._read: dict[str, Samples | None] = dict.fromkeys(folder.cells() if cells is None else cells)
 
     def keep(self, cell: str, found: Samples) -> None:
         """Saves reading this cell again, unless there are so many that they would take much memory."""
-        size = sum(values.nbytes for values in found.values())
-        if size <= self._room:
-            self._room -= size
-            self._read[cell] = found
+        size = _size(found)
+        fits = size <= self._room
+        self._room -= size * fits
+        self._read[cell] = found if fits else None
+
+    def forget(self, cell: str) -> None:
+        """Leaves out a cell that was set aside."""
+        self._room += _size(self._read.pop(cell) or {})
 
     def __getitem__(self, cell: str) -> Samples:
         found = self._read[cell]
         if found is None:
             found = self._read[cell] = samples(RequestView(by_arrival(self._folder.read_cell(cell)[0])))
+            self._room -= _size(found)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -84,6 +90,10 @@ class FolderSamples(Mapping[str, Samples]):
 
     def __len__(self) -> int:
         return len(self._read)
+
+
+def _size(found: Samples) -> int:
+    return sum(values.nbytes for values in found.values())
 
 
 def summarise_run(

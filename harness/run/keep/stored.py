@@ -9,7 +9,7 @@ from typing import Self
 from harness.doctor.result import advice
 from harness.errors import DamagedError, SpecError, StorageError
 from harness.metrics.conservation import counts_fewer
-from harness.metrics.pooled import Samples, samples
+from harness.metrics.pooled import samples
 from harness.model import CellFacts, CellResult, Failure, IssueCode, LoadPoint, Summary, known
 from harness.plan import highest_load, slots_of
 from harness.records.layout import Records
@@ -22,7 +22,7 @@ from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
 from harness.sampling import machine
 from harness.store import RunFolder, seal
-from harness.summary import extras_of, look_of, summarise_run, summarise_view, view_of
+from harness.summary import FolderSamples, extras_of, look_of, summarise_run, summarise_view, view_of
 from harness.validity import LONGEST_AGAIN_S, decisive, notices
 from harness.verdicts.sequential import LookResult
 from harness.workload.traces import Trace
@@ -39,9 +39,12 @@ class Stored:
     ui: Ui
     manifest: ManifestWriter
     cells: list[CellResult] = field(default_factory=list)  # in plan order
-    samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
+    samples: FolderSamples = field(init=False)  # by the name of the cell
     lost: frozenset[str] = frozenset()  # cells of the summary that a resumed run no longer has
     summarised: int = 0  # cells in the summary that `write_summary` wrote last
+
+    def __post_init__(self) -> None:
+        self.samples = FolderSamples(self.folder, ())
 
     @classmethod
     def start(cls, prepared: Prepared, ui: Ui) -> Self:
@@ -100,7 +103,7 @@ class Stored:
                 manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
         if prepared.options.pairing != "starts":
             run._set_aside_partners()
-        run.lost = measured - run.samples.keys()
+        run.lost = measured.difference(run.samples)
         return run
 
     def _set_aside_partners(self) -> None:
@@ -118,7 +121,7 @@ class Stored:
                 continue
             for name in apart:
                 moved_to = self.folder.set_aside(name, cut_short=True)
-                del self.samples[name]
+                self.samples.forget(name)
                 self.ui.note(
                     f"{name}: measured again with the cells next to it; what was measured is {moved_to}"
                 )
@@ -152,7 +155,7 @@ class Stored:
         view = view_of(records, facts, requested, telemetry)
         cell = summarise_view(view)
         self.cells = sorted([*self.cells, cell], key=attrgetter("cell"))
-        self.samples[cell.cell] = samples(view)
+        self.samples.keep(cell.cell, samples(view))
         return cell
 
     @property
@@ -168,7 +171,7 @@ class Stored:
         why = set_aside(self.folder, self.manifest, cell)
         if why is not None:
             self.cells = [kept for kept in self.cells if kept.cell != cell.cell]
-            del self.samples[cell.cell]
+            self.samples.forget(cell.cell)
             self.ui.note(f"warning: {why}")
         return why is not None
 

@@ -15,6 +15,7 @@ from harness.run.keep.verified import verify
 from harness.sampling import machine
 from harness.spec import files
 from harness.store import seal
+from harness.summary import run as summary_run
 from harness.validity import notices
 from tests.bench.audit.gates import change_json, mend
 from tests.factories.documents import changed, made
@@ -72,6 +73,21 @@ def test_the_summaries_of_a_long_run_take_a_time_that_grows_with_its_cells(monke
     assert lengths[1:17] == [*range(3, 19)]
     assert max(later - earlier for earlier, later in pairwise(lengths)) <= 200
     assert sum(lengths) < 11 * 2000
+
+
+def test_a_run_holds_samples_of_as_many_cells_as_have_room(run, monkeypatch):
+    """Those of every cell were held: 1 MB of a large one, so that a night's memory grew with its cells."""
+    first, second = run.cells()
+    small = Stored.resume(PREPARED, run, SimpleNamespace(note=print))
+    size = sum(values.nbytes for values in small.samples[first].values())
+    monkeypatch.setattr(summary_run, "_ROOM_BYTES", size)
+    large = Stored.resume(PREPARED, run, SimpleNamespace(note=print))
+    assert [cell for cell, held in large.samples._read.items() if held] == [first]
+    assert large.summary == small.summary
+    large.samples.forget(first)
+    assert list(large.samples) == [second]
+    large.samples.forget(second)
+    assert large.samples._room == size
 
 
 def test_a_cell_that_was_cut_short_leaves_the_folder_until_it_is_measured_again(run):
