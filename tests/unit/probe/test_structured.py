@@ -59,7 +59,7 @@ def test_tools_are_accepted_refused_or_not_declared():
     made = definition(dialect=DIALECT)
     accepting = asker(answered(), made)
     (found,) = structured.tools(accepting)
-    assert found.holds
+    assert (found.topic, found.holds) == ("tools", True)
     assert accepting.line.asked[0]["tools"][0]["function"]["name"] == "look_up_river"
     (refused,) = structured.tools(asker(Seen(400, error="no"), made))
     assert (refused.seen, refused.holds) == ("400: no", False)

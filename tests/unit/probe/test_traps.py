@@ -130,18 +130,22 @@ def test_a_setting_is_followed_or_not(info, seen, holds):
 
 
 @pytest.mark.parametrize(
-    ("answer", "seen"),
+    ("answer", "seen", "then"),
     [
-        (answered("x" * 16, finish="length"), "cut off at 16 tokens"),
-        (answered("x" * 16, finish="stop"), "no default seen"),
-        (answered("x", finish="length", completion_tokens=1024), "no default seen"),
-        (Seen(0, error="late"), "no default seen"),
+        (
+            answered("x" * 16, finish="length"),
+            "cut off at 16 tokens",
+            "none needed: every request names one",
+        ),
+        (answered("x" * 16, finish="stop"), "no default seen", ""),
+        (answered("x", finish="length", completion_tokens=1024), "no default seen", ""),
+        (Seen(0, error="late"), "no default seen", ""),
     ],
 )
-def test_a_default_of_max_tokens_is_seen_where_an_answer_is_cut(answer, seen):
+def test_a_default_of_max_tokens_is_seen_where_an_answer_is_cut(answer, seen, then):
     asked = asker(answer)
     one = only(traps.default_length(asked))
-    assert (one.seen, one.holds) == (seen, None)
+    assert (one.seen, one.holds, one.then) == (seen, None, then)
     assert not {"max_tokens", "max_completion_tokens"} & asked.line.asked[0].keys()
     assert list(traps.default_length(asker(answer, thorough=False))) == []
 

@@ -427,6 +427,7 @@ def test_a_rate_sends_for_as_long_as_the_command_line_says(given, requests):
         ({"warmup_requests": 10**12}, "warmup_requests, as given: must be at most 10,000,000"),
         ({"concurrency": [10**12]}, "concurrency, as given: must be at most 1,000,000, not 1e+12"),
         ({"concurrency": [1], "rest_s": 1e10}, "rest_s, as given: must be at most 31,536,000"),
+        ({"concurrency": [2], "rest_s": 1}, "rest_s, as given: needs concurrency = [1] and warmup_requests"),
         ({"think_time_s": 1e10}, "think_time_s, as given: must be at most 31,536,000"),
         (
             {"rate": [1], "repeat_profile": True, "profile": [{"seconds": 1e-9, "start": 1, "end": 1}]},
