@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run_output(parser)
 
 
-def main(options: Options) -> Result:
+def main(given: Options) -> Result:
     from harness.cli.commands import run
     from harness.engines.speak.access import access_of
     from harness.host.address import address_of
@@ -101,27 +101,27 @@ def main(options: Options) -> Result:
     from harness.spec.reach import reach_of
     from harness.spec.scenario.limits import positive
 
-    given = _given(options.urls)
-    positive(options.minutes, "--minutes")
-    began, budget_s = time.monotonic(), 60 * options.minutes
-    with closing(progress_display(verbose=options.verbose)) as ui:
-        flags, names = options.reach, [server.alias for server in given if server.alias]
-        reaches = [reach_of(flags, (server.alias,), names) for server in given]
-        places = [frozenset(map(address_of, server.url.split("+"))) for server in given]
-        if len(set(zip(places, reaches, strict=True))) < len(given):
+    wanted = _given(given.urls)
+    positive(given.minutes, "--minutes")
+    began, budget_s = time.monotonic(), 60 * given.minutes
+    with closing(progress_display(verbose=given.verbose)) as ui:
+        names = [server.alias for server in wanted if server.alias]
+        reaches = [reach_of(given.reach, (server.alias,), names) for server in wanted]
+        places = [frozenset(map(address_of, server.url.split("+"))) for server in wanted]
+        if len(set(zip(places, reaches, strict=True))) < len(wanted):
             hint = "bench run --aa compares a server with itself: its noise"
-            raise SpecError("is given twice", where=given[0].url, hint=hint)
+            raise SpecError("is given twice", where=wanted[0].url, hint=hint)
         accesses = list(map(access_of, reaches))
-        models = _models(given, accesses, [reach.served_name for reach in reaches], ui)
-        limit_s = _LOOK_SHARE * budget_s / len(given)
-        asked = list(zip(given, models, accesses, strict=True))
+        models = _models(wanted, accesses, [reach.served_name for reach in reaches], ui)
+        limit_s = _LOOK_SHARE * budget_s / len(wanted)
+        asked = list(zip(wanted, models, accesses, strict=True))
         definitions = [_definition(*known, ui) for known in asked]
         servers = [
             _look(server, definition, model, access, limit_s, ui)
             for (server, model, access), definition in zip(asked, definitions, strict=True)
         ]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
-        words = words_of(servers, loads, options)
+        words = words_of(servers, loads, given)
         command = ("bench", "run", *words)
         ui.note(f"takes about {duration(loads.expected_s)}: {shlex.join(command)}")
     measured = run.measure(parsed(words, command), sketch)

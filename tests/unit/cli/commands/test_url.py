@@ -201,9 +201,8 @@ def test_a_server_whose_answers_fit_no_engine_is_the_one_that_it_is_named(called
     with server() as url:
         code, error = called(f"vllm={url}")
     assert code == ExitCode.SETUP
-    assert error == (
-        f"error: {url}/health: no such path on this server\nhint: is this vLLM? openai=URL takes any server\n"
-    )
+    hint = "openai=URL takes any server; behind a gateway name the engine's own address too: --metrics-url"
+    assert error == f"error: {url}/health: no such path on this server\nhint: is this vLLM? {hint}\n"
 
 
 def test_a_port_where_nothing_listens(called):
