@@ -26,7 +26,7 @@ def charts(summary: Summary, samples: Mapping[str, Samples]) -> Iterator[Chart]:
         distributions(load_groups, samples, order),
         against_load(load_groups, order, summary.knees),
         against_depth(load_groups, order),
-        trade_offs(load_groups, order),
+        trade_offs(load_groups, order, summary.per_user),
         speed_and_accuracy(load_groups, order, summary.agreement),
     )
     for chart in found:

@@ -7,7 +7,7 @@ Points of loads that a server did not keep up with are left out: their figures a
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import mul
@@ -16,6 +16,7 @@ from harness.model import Agreement, LoadPoint, known
 from harness.model.grouping import grouped
 from harness.model.measures import Measure, charted, measure
 from harness.model.numbers import number, percent_figure
+from harness.model.per_user import SpeedLevel
 from harness.report.charts.axes import fitted, linear
 from harness.report.charts.load import KINDS, Series, series
 from harness.report.charts.model import Chart, Line, Point
@@ -31,6 +32,7 @@ RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
 _FEWEST = 3  # backends at one load: two points show no trade-off
 PER_USER = "tokens/s per user (1000 / TPOT p50)"
+EQUAL_SPEED = "compared at this speed"
 _STEP = 10  # percent, to which the ends of the axis are rounded
 
 
@@ -48,16 +50,28 @@ class _Axes:
     by_load: bool  # several loads are drawn: a point is labelled with its load, else with its backend
 
 
-def trade_offs(groups: Sequence[Group], order: Sequence[str]) -> Iterator[Chart]:
+def trade_offs(
+    groups: Sequence[Group], order: Sequence[str], levels: Sequence[SpeedLevel] = ()
+) -> Iterator[Chart]:
+    """`levels`: speeds per user at which backends are compared."""
     for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
         points = list(same_kind)
         if len(points) > 1 or len(order) >= _FEWEST:
             steady = [Group(group.point, tuple(filter(_steady, group.rows))) for group in points]
             rates = series(steady, RATE)
-            yield from _per_user(kind, steady, rates, order)
+            compared = [level for level in levels if level.kind == kind and level.pairs]
+            for chart in _per_user(kind, steady, rates, order):
+                yield replace(chart, lines=(*chart.lines, *_equal_speeds(compared, chart)))
             for latency in LATENCIES:
                 waits = series(steady, latency)
                 yield from _chart(_against(latency, kind, by_load=len(points) > 1), waits, rates, order)
+
+
+def _equal_speeds(levels: Sequence[SpeedLevel], chart: Chart) -> Iterator[Line]:
+    """A line up for each; one alone has a name in the legend."""
+    for index, level in enumerate(levels):
+        ends = (Point(level.tokens_per_s_per_user, end) for end in (chart.y.low, chart.y.high))
+        yield Line("" if index else EQUAL_SPEED, None, tuple(ends), "ideal")
 
 
 def _steady(row: Row) -> bool:

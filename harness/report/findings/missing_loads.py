@@ -47,7 +47,8 @@ def _apart(found: Sequence[Curve]) -> Iterator[Lacking]:
 
 def _outside(level: SpeedLevel, found: Sequence[Curve]) -> Iterator[Lacking]:
     """Backends that are faster or slower than the speed at every load, in some repeat at least."""
-    speed, words = level.tokens_per_s_per_user, f"{speed_words(level)} at every load"
+    part = " of some repeat" if any(each.reach == "not in every repeat" for each in level.figures) else ""
+    speed, words = level.tokens_per_s_per_user, f"{speed_words(level)} at every load{part}"
     faster = [curve for curve in found if curve.range[0] > speed]
     if added := _higher(faster, speed):
         yield Lacking(f"{_who(faster)} faster than {words}", "concurrency", _with(found, added))

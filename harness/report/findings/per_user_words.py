@@ -68,7 +68,7 @@ def _doubts(summary: Summary, level: SpeedLevel) -> Iterator[str]:
     alike = grouped((words, label) for label, words in codes.items())
     if alike:
         each = [f"{_who(names, level)} ({words})" for words, names in alike.items()]
-        yield f"in doubt: {'; '.join(each)}"
+        yield f"in doubt: {listing(each)}"
 
 
 def _who(names: list[str], level: SpeedLevel) -> str:

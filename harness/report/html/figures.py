@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from harness.report.charts import Chart
+from harness.report.charts.pareto import EQUAL_SPEED
 from harness.report.html.source import Source
 from harness.report.html.svg import draw, sample
 from harness.report.html.tags import Html, details, join, section, tag
@@ -84,6 +85,8 @@ def figure(chart: Chart, *, files: bool = True) -> Html:
         notes.append("Dotted: the ideal. ")
     if any(line.label == "limit" and line.role == "ideal" for line in chart.lines):
         notes.append("Dotted: the limit. ")
+    if any(line.label == EQUAL_SPEED for line in chart.lines):
+        notes.append("Dotted: speeds at which backends are compared. ")
     return tag(
         "figure",
         tag("figcaption", tag("b", chart.title)),
