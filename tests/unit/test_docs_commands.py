@@ -1,5 +1,6 @@
 """Every `bench` line in the docs is taken by the command line, and names scenarios and engines that exist."""
 
+import argparse
 import functools
 import re
 import shlex
@@ -62,6 +63,24 @@ def test_the_pages_hold_commands():
 def test_the_page_of_the_commands_has_every_one():
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert {name for name in COMMANDS if not re.search(rf"`bench {name}\b", page)} == set()
+
+
+def flags_of(parser):
+    """Shown flags of a command and of its actions."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from flags_of(below)
+        elif action.help != argparse.SUPPRESS:
+            yield from (flag for flag in action.option_strings if flag.startswith("--"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_flag_is_on_a_page(command):
+    named = set(
+        re.findall(r"--[a-z][a-z0-9-]*", "\n".join(page.read_text(encoding="utf-8") for page in PAGES))
+    )
+    assert {*flags_of(command_parser(command))} - named == {"--help"}
 
 
 def test_the_page_of_the_commands_has_every_environment_variable():
