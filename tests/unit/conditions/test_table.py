@@ -433,6 +433,16 @@ def test_values_that_follow_from_the_workload_are_told_even_of_one_backend():
     assert unequal(with_manifest(cells("a", 100), typed(plain))) == ()
 
 
+def test_values_that_a_search_found_are_known_as_searched():
+    made = manifest("a")
+    made["backends"]["a"]["engine"]["values"] = {"context_tokens": 512}
+    made["backends"]["a"]["tuned"] = {"values": {"context_tokens": 512}}
+    found = with_manifest(cells("a", 100), typed(made))
+    assert {cell.conditions.searched for cell in found} == {("context",)}
+    (entry,) = unequal(found)
+    assert entry.text == "tuned to this workload: context per sequence 512 (bench tune)"
+
+
 def test_a_cache_that_is_known_to_hold_the_prompts_is_told():
     made = manifest("a")
     made["scenario"]["cache"]["state"] = "primed"
