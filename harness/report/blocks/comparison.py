@@ -20,11 +20,16 @@ def compared(document: RunComparison) -> Iterator[Block]:
     first, *others = answers(document)
     yield Line(first, "verdict")
     yield from map(Line, (*others, *missing_lines(document)))
+    yield from each_pair(document)
+    yield Outline([("", [_run(document, run) for run in document.runs])])
+
+
+def each_pair(document: RunComparison) -> Iterator[Block]:
+    """Every figure with its change and interval, why nothing was decided, and what differs."""
     yield from (Section(pair_words(pair), [*_of_pair(document, pair)]) for pair in document.pairs)
     yield Gap()
     if figures := [finding for pair in document.pairs for finding in pair.findings]:
         yield Line(legend(figures), "paragraph")  # once for all tables
-    yield Outline([("", [_run(document, run) for run in document.runs])])
 
 
 def _of_pair(document: RunComparison, pair: ComparedPair) -> Iterator[Block]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 
-from harness.report.blocks.block import Block, Fold, Line, Outline
+from harness.report.blocks.block import Block, Fold, Gap, Line, Outline, Section
 from harness.report.html.tags import Html, details, hint, items, join, tag, text_table, with_code
 from harness.report.wording import Table
 
@@ -50,7 +50,12 @@ def _alone(block: Block) -> Iterator[Html]:
             yield tag("p", block.text if block.kind == "paragraph" else tag("strong", block.text))
         case Table():
             yield text_table(block)
+        case Section():
+            yield tag("h3", block.title)
+            yield from prose(block.blocks)
         case Fold():
             yield details(block.title, *prose(block.blocks))
+        case Gap():
+            pass
         case _:
             raise TypeError(f"no HTML for a {type(block).__name__}")

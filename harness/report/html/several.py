@@ -11,9 +11,9 @@ from harness.model.measures import measure
 from harness.model.metric_table import CAPACITIES
 from harness.model.numbers import counted
 from harness.report.blocks.block import Block
+from harness.report.blocks.comparison import each_pair
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course, step_words
-from harness.report.findings.accuracy_words import compared_accuracy
 from harness.report.findings.against import answers, missing_lines, pair_words
 from harness.report.findings.conclusion import order
 from harness.report.findings.manifest_lines import machine, model
@@ -28,8 +28,8 @@ from harness.report.html.page import framed
 from harness.report.html.prose import prose
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
-from harness.report.html.tags import Html, details, fold, items, join, section, table, tag, text_table
-from harness.report.tables.changes import by_load, change_table, changes
+from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
+from harness.report.tables.changes import by_load, changes
 from harness.report.view import groups
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
@@ -203,46 +203,19 @@ def _more(runs: Sequence[Run], found: Several, document: RunComparison) -> Html:
         ]
         for run in runs
     ]
+    verdicts = section("verdicts", "Every figure", *prose(each_pair(document)))
     listed = table("Runs", ["name here", "folder", "measured", "engines", "machine"], rows)
     return section(
         "more",
         "Everything else",
         fold("Runs", "folders, versions and machines", section("runs", "The runs", listed)),
-        fold("Verdicts", "every figure with its change and interval", _verdicts(document)),
-        fold("Differences", "between the conditions of the runs", _differences(document.pairs)),
+        fold("Verdicts", "every figure with its change and interval, and what differs", verdicts),
     )
 
 
 def _versions(run: Run) -> str:
     versions = dict.fromkeys((cell.label, cell.engine_version) for cell in run.cells)
     return ", ".join(f"{label} {version or 'version not reported'}" for label, version in versions)
-
-
-def _verdicts(document: RunComparison) -> Html:
-    tables = [change_table(pair, findings) for pair in document.pairs for _, findings in by_load(pair)]
-    answered = [
-        f"{pair_words(pair)}: {line}" for pair in document.pairs for line in compared_accuracy(document, pair)
-    ]
-    listed = items(answered) if answered else None
-    return section("verdicts", "Every figure", *map(text_table, tables), listed)
-
-
-def _differences(pairs: Sequence[ComparedPair]) -> Html:
-    rows = [
-        [
-            pair_words(pair),
-            difference.what,
-            difference.baseline,
-            difference.new,
-            "forbids a comparison" if difference.matters else "",
-        ]
-        for pair in pairs
-        for difference in pair.differences
-    ]
-    if not rows:
-        return section("differences", "What differs", tag("p", "Nothing recorded differs."))
-    head = ["pair", "condition", "baseline", "new", "effect"]
-    return section("differences", "What differs", table("Conditions that differ", head, rows, class_="facts"))
 
 
 def courses(series: Sequence[Series], primary: Set[str], since: str = "") -> Html | None:

@@ -171,7 +171,8 @@ def test_a_loss_of_accuracy_stands_before_what_is_not_slower():
     assert concluded(document).sentence.startswith(first)
     text = page(runs, document).replace("\N{NO-BREAK SPACE}", " ")
     assert f"<strong>{first}</strong>" in text
-    assert f"vllm: new against old: {loss}</li>" in text
+    below = text.partition("<h3>vllm: new against old</h3>")[2]
+    assert f"<li>{loss}</li>" in below
     assert "accuracy, one at a time: as accurate: " in text
     assert answers(compare_runs(runs[::-1]))[0].startswith("vllm is not slower")  # a gain is none
 

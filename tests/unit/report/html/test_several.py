@@ -71,3 +71,13 @@ def test_runs_whose_only_backend_changed_cannot_be_compared():
     why = r"the baseline changed during the run: engine version b11549 \(r0\), 0\.33\.0"
     with pytest.raises(SpecError, match=why):
         page(runs, compare_runs(runs))
+
+
+def test_each_pair_has_what_the_terminal_says_of_it():
+    """The page had neither the reasons why nothing was decided nor the meaning of the mark."""
+    runs = [drawn(name, day, cells("vllm", 100, repeats=2)) for name, day in (("a", 20), ("b", 22))]
+    made = page(runs, compare_runs(runs)).replace("\N{NO-BREAK SPACE}", " ")
+    verdicts = made.partition('id="verdicts"')[2].partition("</section>")[0]
+    assert "<h3>vllm: b against a</h3>" in verdicts
+    assert "<li>E2E p95: 0 and 0 runs, 3 are needed</li>" in verdicts
+    assert "* marks the primary metric." in verdicts
