@@ -1,4 +1,17 @@
-"""The timed window: requests out at their intended times, bytes and arrival stamps back."""
+"""The timed window: requests out at their intended times, bytes and arrival stamps back.
+
+Who calls whom, the parent above the line and each worker process below it:
+
+    run -> sharding, transport          one job in parts; what carries them
+        -> worker_pool                  workers started, followed and merged (spill, client_stats)
+    ------ messages
+    worker -> window                    decides what leaves, what ends a request, what ends the load
+                -> dispatcher, balance      what is due when, and at which replica
+                -> carrier                  carries bytes and stamps, and reports sends and ends
+                     socket_carrier -> connection_pool -> connection; http1
+                     task_carrier -> http2 -> http2_connection, or httpx_carrier
+                -> tally -> finalize (sse, form) -> spill; turns
+"""
 
 from typing import TYPE_CHECKING, Any
 

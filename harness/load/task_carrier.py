@@ -52,6 +52,7 @@ class TaskCarrier:
 
     def run(self) -> None:
         self._runner.run(self._drive())
+        self._report()  # the loop takes one step more after the last of the window
 
     def drop(self, exchanges: Collection[Exchange]) -> None:
         for exchange in exchanges:
@@ -66,8 +67,7 @@ class TaskCarrier:
                 await asyncio.sleep(0)
             else:
                 await self._until(wake)
-            while self._ended:
-                window.ended(*self._ended.popleft())
+            self._report()
 
     async def _until(self, wake: int) -> None:
         """Lets the tasks run until `wake`, or until one is done."""
