@@ -7,7 +7,6 @@ import numpy as np
 
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import at_once
-from harness.metrics.view import Floats
 from harness.model import IssueCode, Quantiles, known
 from harness.model.numbers import apart, counted, percent_apart
 from harness.records.layout import Outcome
@@ -150,18 +149,18 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
 def merged_events(cell: Evidence) -> Iterator[Violation]:
     """Doubts gaps only if the client looked later than half a usual one: servers write bursts too.
 
-    If every answer came at once, no gap is known. Then the client is the cause only if it was starved: its
+    If the answers came at once, no gap is known. Then the client is the cause only if it was starved: its
     median look was later than a loop may be.
     """
-    share, gaps_ms = cell.client.merged_share or 0.0, _gaps_ms(cell)
+    share, gap_ms = cell.client.merged_share or 0.0, _usual_gap_ms(cell)
     lag_ms = cell.client.loop_lag_ms
-    percentile, late_ms = tail(lag_ms) if len(gaps_ms) else ("p50", lag_ms.p50)
+    percentile, late_ms = tail(lag_ms) if gap_ms else ("p50", lag_ms.p50)
     if share <= MERGED_SUSPECT or late_ms is None:
         return
     limit_ms = MAX_LOOP_LAG_MS
-    if len(gaps_ms):
+    if gap_ms:
         late_ms += cell.client.tick_ms or 0.0
-        limit_ms = float(np.median(gaps_ms)) / 2
+        limit_ms = gap_ms / 2
     if late_ms > limit_ms:
         read = percent_apart(share, MERGED_SUSPECT, MERGED_INVALID)
         late, limit = apart(late_ms, limit_ms, 1)
@@ -176,19 +175,23 @@ def rarely_late(cell: Evidence) -> tuple[float, float] | None:
     """The latest look in ms where it was later than half a usual gap, and the most time that such looks
     took, as a share: `merged_events` does not see them where they are fewer than its percentile shows.
     """
-    lag_ms, wall_s, gaps_ms = cell.client.loop_lag_ms, cell.client.wall_s, _gaps_ms(cell)
-    if not wall_s or not len(gaps_ms) or lag_ms.max is None or lag_ms.max <= np.median(gaps_ms) / 2:
+    lag_ms, wall_s, gap_ms = cell.client.loop_lag_ms, cell.client.wall_s, _usual_gap_ms(cell)
+    if not wall_s or not gap_ms or lag_ms.max is None or lag_ms.max <= gap_ms / 2:
         return None
     looks = lag_ms.samples * (1 - highest_percentile(lag_ms.samples) / 100)
     return lag_ms.max, looks * lag_ms.max / (1e3 * wall_s)
 
 
-def _gaps_ms(cell: Evidence) -> Floats:
-    """The mean gap between text events of each answer that has any, which merged events leave as it is."""
+def _usual_gap_ms(cell: Evidence) -> float | None:
+    """The median over answers of the mean gap between their text events, which merged events leave as it is.
+
+    None without one, and where events come closer than stamps may be uncertain: no look is in time for these.
+    """
     rows = cell.view.answers
     rows = rows[(rows["text_events"] >= 2) & ~at_once(rows)]
-    gaps: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / 1e6 / (rows["text_events"] - 1)
-    return gaps
+    gaps = (rows["last_text_ns"] - rows["first_text_ns"]) / 1e6 / (rows["text_events"] - 1)
+    median = float(np.median(gaps)) if len(gaps) else 0.0
+    return median if median > MAX_STAMP_UNCERTAINTY_MS else None
 
 
 @partial(

@@ -113,6 +113,15 @@ def test_gaps_that_a_late_reader_lost(share, late_ms, tick_ms, expected):
     assert codes(client__merged_share=share, **client) == expected
 
 
+@pytest.mark.parametrize(("gap_us", "found"), [(40, "itl-merged"), (400, "merged-events")])
+def test_no_look_is_in_time_for_events_that_are_written_at_once(gap_us, found):
+    """64 events in 2.6 ms, three of four in one read, as of a buffering proxy; or in 26 ms."""
+    after_ms = np.repeat(np.arange(16), 4) * 4 * gap_us / 1000
+    made = records(*({"intended": 500 * n, "texts": (500 * n + 60 + after_ms).tolist()} for n in range(20)))
+    client = {"client__loop_lag_ms": lag(1.0), "client__merged_share": 0.75}
+    assert found in codes(made, **client)[1]
+
+
 @pytest.mark.parametrize(
     ("latest_ms", "wall_s", "doubted"),
     [
