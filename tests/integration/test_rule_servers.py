@@ -1,0 +1,63 @@
+"""A server of known truth that breaks each rule about answers, and a calm one that breaks none of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from harness.host.access import Access
+from harness.load import run_load
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.metrics.view import RequestView
+from harness.mockserver import running
+from harness.validity import Evidence, judge
+from tests.factories.recorded import facts, requested
+
+REQUESTS, TOKENS, ALLOWED = 10, 8, 16
+CALM = {"ttft_ms": 20, "gap_ms": 10}
+AT_ONCE = OpenLoop(np.zeros(REQUESTS, np.int64), max_in_flight=4, over_cap="drop")
+
+
+def found(options, max_tokens=TOKENS, schedule=None, **about):
+    """Codes and what was measured, of answers that may have `max_tokens`; the server's limit is TOKENS."""
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "max_tokens": TOKENS,
+        "stream": True,
+        "ignore_eos": True,
+        "stream_options": {"include_usage": True},
+    }
+    with running(**{**CALM, **options}) as server:
+        url, bodies = f"{server.url}/v1/chat/completions", [json.dumps(body).encode()] * REQUESTS
+        result = run_load(LoadJob(url, Access(), bodies, schedule or ClosedLoop(2), workers=1))
+    of_cell = facts(client=result.client, workload__exact_output=False, **about)
+    asked = requested(*[("", {"max_tokens": max_tokens})] * REQUESTS)
+    reasons = judge(Evidence(RequestView(result.records), of_cell, requested=asked)).reasons
+    return {str(reason.code): reason.measured for reason in reasons}
+
+
+BROKEN = [
+    ("usage-implausible", f"of {REQUESTS} answers with", {"fault": "wrong-usage"}, {}),
+    ("usage-missing", f"{REQUESTS} of {REQUESTS} answers", {"usage": "never"}, {}),
+    ("tokens-per-event", "2.67", {"tokens_per_event": 4}, {"habits": {"tokens_per_event": "one"}}),
+    (
+        "thinking-not-off",
+        f"{REQUESTS} answers",
+        {"reasoning_tokens": 4},
+        {"request": {"api": "chat", "thinking": "off"}},
+    ),
+    ("thinking-missing", f"{REQUESTS} of {REQUESTS}", {}, {"request": {"api": "chat", "thinking": "on"}}),
+    ("output-length", f"ended at a limit on their length after {TOKENS}.0", {}, {"max_tokens": ALLOWED}),
+    ("failed-requests", f"5 of {REQUESTS}: HTTP 503", {"fault": "503:every=2"}, {}),
+    ("dropped-requests", f"6 of {REQUESTS}", {}, {"schedule": AT_ONCE}),
+]
+
+
+@pytest.mark.parametrize(("code", "measured", "options", "about"), BROKEN, ids=[code for code, *_ in BROKEN])
+def test_a_server_breaks_the_rule_that_is_about_its_fault(code, measured, options, about):
+    assert measured in found(options, **about)[code]
+
+
+def test_a_calm_server_breaks_none_of_them():
+    assert not {code for code, *_ in BROKEN} & found({}).keys()
