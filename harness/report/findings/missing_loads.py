@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness.model import Summary
 from harness.model.per_user import SpeedLevel
-from harness.report.findings.per_user_words import no_shared_speed, speed_words
+from harness.report.findings.per_user_words import speed_words, why_no_speed
 from harness.report.wording import are, listing
 from harness.verdicts.per_user import LEAST_RANGE, MORE_LOADS, asked_speeds
 from harness.verdicts.speed_curves import KINDS, Curve, Kind, curves
@@ -33,16 +33,18 @@ def missing_loads(summary: Summary) -> Iterator[Lacking]:
         if kind == "concurrency" and asked_speeds(summary.cells):
             for level in levels:
                 yield from _outside(level, found)
-        elif kind == "concurrency" and any(no_shared_speed(summary)):
-            yield from _apart(found)
+        elif kind == "concurrency" and (why := why_no_speed(found)):
+            yield from _apart(found, why)
         yield from _between(levels, kind, found)
 
 
-def _apart(found: Sequence[Curve]) -> Iterator[Lacking]:
+def _apart(found: Sequence[Curve], why: str) -> Iterator[Lacking]:
     """What makes every backend as slow as the slowest one is at its best."""
     fastest = min(curve.range[1] for curve in found)
-    if added := _higher([curve for curve in found if curve.range[0] > fastest], fastest / LEAST_RANGE):
-        yield Lacking("no speed per user is common to two backends", "concurrency", _with(found, added))
+    if added := _higher(
+        [curve for curve in found if LEAST_RANGE * curve.range[0] > fastest], fastest / LEAST_RANGE
+    ):
+        yield Lacking(why, "concurrency", _with(found, added))
 
 
 def _outside(level: SpeedLevel, found: Sequence[Curve]) -> Iterator[Lacking]:

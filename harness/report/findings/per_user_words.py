@@ -1,6 +1,6 @@
 """Verdicts at equal speed per user as sentences. Knows no output format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -10,8 +10,8 @@ from harness.model.grouping import grouped
 from harness.model.numbers import counted, number, short
 from harness.model.per_user import SpeedLevel, SpeedPair, SpeedVerdict
 from harness.report.wording import listing, plain
-from harness.verdicts.per_user import asked_speeds
-from harness.verdicts.speed_curves import KINDS, RATE, TPOT, curves
+from harness.verdicts.per_user import asked_speeds, chosen
+from harness.verdicts.speed_curves import KINDS, RATE, TPOT, Curve, curves
 
 MOST_PAIRS = 3  # of a speed that are spelled out, and backends; summary.json has all
 
@@ -84,17 +84,23 @@ def _amount(level: SpeedLevel) -> str:
 
 
 def no_shared_speed(summary: Summary) -> Iterator[str]:
-    """A line for each kind of load where the speeds of any two backends are apart: nothing compares them."""
-    if summary.capacity:
-        return
-    for kind in KINDS:
+    """A line for each kind of load whose curves have no speed to choose, with the range of each."""
+    for kind in () if summary.capacity or asked_speeds(summary.cells) else KINDS:
         found = sorted(curves(summary.cells, kind), key=lambda curve: curve.range)
-        ranges = [curve.range for curve in found]
-        if len(found) > 1 and all(high < low for (_, high), (low, _) in pairwise(ranges)):
+        if why := why_no_speed(found):
             each = [f"{curve.label} {' to '.join(map(short, curve.range))}" for curve in found]
             more = [f"{len(found) - MOST_PAIRS} more"] if len(found) > MOST_PAIRS else []
-            ends = listing([*each[:MOST_PAIRS], *more])
-            yield plain(f"no speed per user is common to two backends, in tokens/s: {ends}")
+            yield plain(f"{why}, in tokens/s: {listing([*each[:MOST_PAIRS], *more])}")
+
+
+def why_no_speed(found: Sequence[Curve]) -> str:
+    """A clause if several curves have no speed at which to compare them; else ""."""
+    if len(found) < 2 or chosen(found):
+        return ""
+    ranges = sorted(curve.range for curve in found)
+    if all(high < low for (_, high), (low, _) in pairwise(ranges)):
+        return "no speed per user is common to two backends"
+    return "the speeds per user that backends share are too near to each other to choose from"
 
 
 def compared_speeds(pair: ComparedPair, new: str, than: str) -> Iterator[tuple[SpeedVerdict, str]]:

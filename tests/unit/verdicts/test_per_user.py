@@ -175,6 +175,9 @@ def test_speeds_that_hardly_change_with_the_load_are_not_compared():
     """The round number 50 is on both curves, between loads that differ by noise alone."""
     flat = {"alone_ms": 20, "each_ms": 0.001, "noise": (1.0, 0.999, 0.9995)}
     assert levels(sweep("vllm", **flat), sweep("sglang", **flat)) == ()
+    (line,) = no_shared_speed(summary(*sweep("vllm", **flat), *sweep("sglang", **flat)))
+    near = "the speeds per user that backends share are too near to each other to choose from, in tokens/s: "
+    assert line == f"{near}vllm 49.9 to 50 and sglang 49.9 to 50"
 
 
 def test_a_range_without_a_round_number_has_its_middle():

@@ -26,6 +26,17 @@ def test_one_shape_between_loads_makes_false_verdicts(plant, row):
     assert sum(found.held) >= 0.95 * len(found.held)
 
 
+@pytest.mark.parametrize(("unit", "count", "least"), [("starts", 3, 0.9), ("blocks", 40, 0.6)])
+def test_engines_that_are_up_together_are_judged_as_well(unit, count, least):
+    equal, apart = ("2 equal, early", 0.1, 30), ("carries 1.5 times, late", 0.01, 15)
+    for name, variation, times in (equal, apart):
+        row = next(known for known in ROWS if known.name == name)
+        found = study(row, variation, count, times, LOADS, unit)
+        assert found.false == 0
+        assert sum(found.held) >= 0.9 * len(found.held)
+    assert found.apart["more"] > least * found.apart.total()
+
+
 def test_what_carries_half_as_much_again_is_found():
     found = tally("carries 1.5 times, late")
     assert found.false == 0

@@ -101,6 +101,20 @@ def test_backends_that_share_no_speed_need_loads_at_which_the_fast_one_is_as_slo
     assert swept(more, sweep("sglang", alone_ms=50, loads=step.loads)).per_user
 
 
+def test_backends_whose_shared_speeds_are_too_near_need_loads_that_widen_them():
+    """From 30.8 to 35.7 tokens/s, which is less than a fifth apart."""
+    fast = {"alone_ms": 20.0, "loads": (2, 8, 12)}
+    slow = {"alone_ms": 27.0, "loads": (2, 8, 12)}
+    (step,) = missing_loads(swept(sweep("vllm", 1.0, **fast), sweep("sglang", 0.5, **slow)))
+    why = "the speeds per user that backends share are too near to each other to choose from"
+    assert (step.why, step.loads) == (why, (2, 8, 12, 24))
+    wider = (
+        sweep(name, each, alone_ms=alone, loads=step.loads)
+        for name, each, alone in (("vllm", 1.0, 20), ("sglang", 0.5, 27))
+    )
+    assert swept(*wider).per_user
+
+
 def test_a_search_chooses_its_loads_and_files_are_imported():
     searched = [{"label": "vllm", "kind": "rate", "interval": [4, 4, 5], "searches": 1, "tested": []}]
     shown = pair(within(25), (1, 4, 16))
