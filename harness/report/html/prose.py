@@ -13,10 +13,8 @@ _CLASSES = {"doubt": "doubt", "muted": "muted", "warning": "suspect"}
 def prose(found: Iterable[Block]) -> Iterator[Html]:
     """Lines next to each other are one list."""
     for listed, group in groupby(found, _is_listed):
-        if listed:
-            yield items(chain.from_iterable(map(_items, group)))
-        else:
-            yield from chain.from_iterable(map(_alone, group))
+        drawn = [*chain.from_iterable(map(_items if listed else _alone, group))]
+        yield from [items(drawn)] if listed and drawn else drawn
 
 
 def _is_listed(block: Block) -> bool:
@@ -32,8 +30,8 @@ def _items(block: Block) -> Iterator[Html]:
                 yield _line(block)
         case Outline():
             for head, lines in block.rows:
-                if lines:
-                    yield join([tag("strong", head), items(map(_line, lines))])
+                drawn = [*map(_line, lines)]
+                yield from [join([tag("strong", head), items(drawn)])] if head and drawn else drawn
 
 
 def _line(line: Line) -> Html:

@@ -61,6 +61,15 @@ def test_html_has_one_list_and_folds():
     )
 
 
+def test_what_has_no_text_leaves_nothing_behind():
+    empty = [Line(""), Line("", "muted"), Outline([("8 users", []), ("", [])])]
+    assert (terminal(empty, 60, color=False), markdown(empty), join(prose(empty))) == ("", "", "")
+    alone = [Outline([("", [Line("of the night", label="run")])])]
+    assert terminal(alone, 60, color=False) == "run  of the night"
+    assert markdown(alone) == "- run: of the night"
+    assert join(prose(alone)) == "<ul><li>run: of the night</li></ul>"
+
+
 def test_what_belongs_to_a_section_is_indented_and_within_the_width():
     found = [Gap(), Section("a against b", [ROWS, Line("the reason is that all of this is too long")])]
     assert terminal(found, 30, color=False).splitlines() == [
