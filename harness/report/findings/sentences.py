@@ -306,15 +306,14 @@ def _users(count: float) -> str:
 
 
 def _parts(row: Row) -> str:
-    """`446 ms: 221 in the engine's queue, 123 in the engine, 102 outside of it`; "" if not known."""
+    """`446 ms: queue 221, engine 123, outside 102`; "" if not known."""
     mean, queue, engine, rest = (
         row.median(f"ttft_parts.{name}") for name in ("client_ms", "queue_ms", "engine_ms", "rest_ms")
     )
     if mean is None or engine is None or rest is None:
         return ""
-    waited_ms = "" if queue is None else f"{number(queue)} in the engine's queue, "
-    outside = f"{number(rest)} outside of it (HTTP, chat template, network, client)"
-    return plain(f"{number(mean)} ms: {waited_ms}{number(engine)} in the engine, {outside}")
+    waiting = "" if queue is None else f"queue {number(queue)}, "
+    return plain(f"{number(mean)} ms: {waiting}engine {number(engine)}, outside {number(rest)}")
 
 
 def _overload(row: Row) -> str:
