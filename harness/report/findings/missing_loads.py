@@ -92,7 +92,7 @@ def _ends(curve: Curve) -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 def _between(levels: Sequence[SpeedLevel], kind: Kind, found: Sequence[Curve]) -> Iterator[Lacking]:
-    """Where the shape between two loads is the larger error of a pair: the middle of these loads."""
+    """The middle of the loads whose shape in between is the larger error of a pair."""
     read = [
         figure.loads
         for level in levels
