@@ -152,6 +152,20 @@ def test_hardware_elsewhere_decides_nothing_but_is_shown():
     assert there.verdict == "reproduced"
 
 
+@pytest.mark.parametrize(
+    ("stated", "text"),
+    [
+        ({}, "nothing stated"),
+        ({"hardware": "h100", "workload": "chat", "load": [1, 1]}, "an H100; chat; concurrency 1"),
+        ({"model": "8B", "load": [1, 64]}, "8B; concurrency 1 to 64"),
+        ({"load": [1, INF]}, "concurrency 1 and more"),
+    ],
+)
+def test_a_claim_is_shown_with_what_it_was_stated_under(stated, text):
+    (entry,) = judged([{**FASTER, **stated}], comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])])
+    assert entry.stated_under == text
+
+
 @pytest.mark.parametrize("gpu", ["Apple silicon", "AMD Instinct MI300X"])
 def test_a_claim_about_gpus_of_nvidia_is_of_no_others(gpu):
     compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]
