@@ -1,7 +1,7 @@
 """Questions to the library of NVIDIA's driver, which is open for one at a time."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import takewhile
 from types import ModuleType
 from typing import Any, TypeVar
@@ -89,6 +89,20 @@ def fault(gpus: Sequence[str]) -> str | None:
             return f"NVIDIA's driver does not answer: {error}"
         return f"GPU {gpu} does not answer: {error}" if is_gone(error) else None
     return None
+
+
+@contextmanager
+def kept_open() -> Iterator[None]:
+    """Saves opening the driver for each question inside: it counts who has it open, and without persistence
+    mode eight GPUs take seconds each time. Nothing is kept open where there is none.
+    """
+    import pynvml
+
+    with ExitStack() as stack:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlInit()
+            stack.callback(pynvml.nvmlShutdown)
+        yield
 
 
 def ask(question: Callable[[ModuleType], T]) -> T:

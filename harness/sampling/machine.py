@@ -15,7 +15,7 @@ from harness import __version__
 from harness.host import installation
 from harness.host.address import is_loopback
 from harness.host.cpus import cpu_flags, cpu_quota, usable_cpus
-from harness.host.nvml import driver_version, gpu_names
+from harness.host.nvml import driver_version, gpu_names, kept_open
 from harness.host.system_files import text_of
 from harness.model import HostFacts
 
@@ -27,6 +27,7 @@ _CPU_FEATURES = frozenset(
 _SYSTEM = Path("/sys/devices/system/cpu")
 
 
+@kept_open()
 def host_facts() -> HostFacts:
     return HostFacts(
         hostname=platform.node(),

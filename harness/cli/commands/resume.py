@@ -13,6 +13,7 @@ from harness.cli.display.result import Result
 from harness.cli.flags import options
 from harness.cli.typed import RunOutput
 from harness.errors import SpecError
+from harness.host import nvml
 from harness.model import UNSET, Manifest
 from harness.model.numbers import counted
 
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_run_output(parser)
 
 
+@nvml.kept_open()
 def main(given: Options) -> Result:
     from harness.cli.commands.run_session import resumed, run_and_show
     from harness.run.keep import origin

@@ -14,7 +14,7 @@ from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
 from harness.cli.flags.overrides import overrides_of
 from harness.cli.typed import RunOutput, typed
 from harness.errors import SpecError
-from harness.host import paths
+from harness.host import nvml, paths
 from harness.model import as_json
 from harness.model.choices import Arrival, Balance, BetweenRepeats, Pairing
 from harness.sampling.job import DEFAULT_HZ
@@ -309,6 +309,7 @@ def main(given: Options) -> Result:
     return measure(given)
 
 
+@nvml.kept_open()
 def measure(given: Options, sketch: "Sketch | None" = None) -> Result:
     """`sketch` draws what stands between the table and its conclusion."""
     prepared = checked(given)

@@ -15,7 +15,7 @@ from harness.cli.flags import options
 from harness.cli.flags.argument_types import duration_s
 from harness.cli.typed import Flags, typed
 from harness.errors import ExitCode, SpecError
-from harness.host import paths
+from harness.host import nvml, paths
 from harness.model.measures import measure, verdict_ways
 from harness.model.numbers import counted
 
@@ -85,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(parser)
 
 
+@nvml.kept_open()
 def main(given: Options) -> Result:
     from harness.spec.backend_refs import parse_backend_list
     from harness.spec.tuned import tuned_path

@@ -7,6 +7,7 @@ import pynvml
 import pytest
 
 from harness.host import nvml
+from harness.sampling import machine
 
 
 @pytest.fixture
@@ -30,6 +31,27 @@ def test_the_driver_says_what_there_is_and_which_cuda_it_knows(library):
     assert (nvml.gpu_count(), nvml.gpu_names()) == (2, ("GPU 0", "GPU 1"))
     assert (nvml.driver_version(), nvml.cuda_version()) == ("575.51", 12)
     assert not library.open
+
+
+def test_the_driver_is_opened_once_where_it_is_asked_several_times(library):
+    opened = []
+    library.nvmlInit = lambda: library.open.append(True) or opened.append(len(library.open) == 1)
+    with nvml.kept_open():
+        assert (nvml.gpu_count(), nvml.driver_version(), nvml.cuda_version()) == (2, "575.51", 12)
+    assert sum(opened) == 1
+    assert not library.open
+    machine.host_facts()
+    assert sum(opened) == 2, "the names of GPUs and the driver's version are two questions"
+    assert not library.open
+
+
+def test_without_a_driver_nothing_is_kept_open(library):
+    def fail():
+        raise library.NVMLError("no driver")
+
+    library.nvmlInit, library.nvmlShutdown = fail, None
+    with nvml.kept_open():
+        assert nvml.gpu_names() is None
 
 
 def test_a_gpu_that_has_fallen_off_the_bus_does_not_hide_the_others(library):
