@@ -540,16 +540,20 @@ def test_a_damaged_run_of_an_earlier_night_ends_no_night(tmp_path):
 
 @pytest.mark.usefixtures("own_signals", "imported_here")
 def test_a_night_is_judged_though_the_clock_was_ahead_on_an_earlier_one(tmp_path):
-    """From the fourth of six nights on all takes half as long again; the fifth says that it is of 2099."""
+    """From the fourth night on all takes half as long again, which is new on the sixth; the fifth is
+    dated 2099."""
     entry = Entry(backends=("ours",), files=(str(tmp_path / "tonight.json"),))
     suite = Suite(About("mine", "x", 1), (entry,))
-    for number in range(6):
+    new = []
+    for number in range(7):
         document = foreign.vllm(number, slower=1.5 if number >= 3 else 1.0)
         document["date"] = f"{2099 if number == 4 else 2026}111{number}-080000"
         foreign.write(tmp_path / "tonight.json", document)
         made = spend(suite, tmp_path / "results", print)
+        new.append((made.new, len(made.drifts)))
     assert made.exit_code == 1
-    assert made.new == len(made.drifts) > 0
+    worse = len(made.drifts)
+    assert new == [*[(0, 0)] * 5, (worse, worse), (0, worse)]
     assert verdict(made).startswith("Worse for several nights: ")
     (worst, *_) = sorted(made.drifts, key=lambda drift: -drift.ratio)
     assert worst.share == pytest.approx(0.5, abs=0.1)
