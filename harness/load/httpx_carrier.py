@@ -11,6 +11,7 @@ from asyncio_throttle.throttler import Throttler
 from harness.host.proxy import proxy_for
 from harness.host.tls import Certificates
 from harness.load.async_carrier import OPENING_S, RequestError
+from harness.load.bounds import HEAD_BYTES
 from harness.load.connection import failure_of, unopened
 from harness.load.exchange import Exchange
 from harness.load.failures import CLOSED_EARLY, closed_after_send
@@ -42,12 +43,15 @@ class HttpxCarrier:
         ]
 
     async def open_ahead(self, count: int) -> str:
-        """Sends HEAD on each: httpx opens no connection without a request."""
+        """Sends OPTIONS on each: httpx opens no connection without a request.
+
+        HEAD would be shorter, and servers that answer it with a body spoil the connection.
+        """
         throttler = Throttler(rate_limit=_OPENINGS_PER_S // 100, period=0.01, retry_interval=0.001)
 
         async def open_one(replica: int) -> httpx.Response:
             watch, url, headers = _Watch(), self._requests[replica].url, self._requests[replica].headers
-            request = httpx.Request("HEAD", url, headers=headers, extensions={"trace": watch})
+            request = httpx.Request("OPTIONS", url, headers=headers, extensions={"trace": watch})
             async with throttler, asyncio.timeout(OPENING_S):
                 response = await self._transports[replica].handle_async_request(request)
             self._connected(watch)
@@ -61,7 +65,7 @@ class HttpxCarrier:
                 if isinstance(result, BaseException):
                     raise result
                 async with asyncio.timeout(OPENING_S):
-                    await _read_nothing(result)
+                    await _read_out(result)
                 opened += 1
             except Exception as error:  # a connection ahead of time is only a help
                 problem = str(error) or "no answer in time"
@@ -129,11 +133,14 @@ async def _fetch(transport: httpx.AsyncHTTPTransport, request: httpx.Request, an
     answer.complete_parts()
 
 
-async def _read_nothing(response: httpx.Response) -> None:
-    """Lets httpx reuse a connection after HEAD: it does so only once the body was read, and there is none."""
+async def _read_out(response: httpx.Response) -> None:
+    """Lets httpx reuse a connection, which it does only once the body was read: a refusal, so a short one."""
+    size = 0
     try:
-        async for _ in response.aiter_raw():
-            raise httpx.RemoteProtocolError("an answer to HEAD has a body")
+        async for part in response.aiter_raw():
+            size += len(part)
+            if size > HEAD_BYTES:
+                raise httpx.RemoteProtocolError(f"an answer to OPTIONS has more than {HEAD_BYTES} bytes")
     finally:
         await response.aclose()
 

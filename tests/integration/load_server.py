@@ -102,8 +102,8 @@ def serve(
                     peer.say(b"HTTP/1.1 200 Go on\r\n\r\n")
                     peer.sock = tunnel.wrap_socket(peer.sock, server_side=True)
                     continue
-                if method == b"HEAD":  # as a client asks to have a connection open
-                    peer.say(b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n")
+                if method in (b"OPTIONS", b"HEAD"):  # as a client asks to have a connection open
+                    peer.say(b"HTTP/1.1 405 No\r\ncontent-length: 2\r\n\r\nno")  # to HEAD too, as some do
                     continue
                 server.requests.append(peer.body)
                 peer.served += 1

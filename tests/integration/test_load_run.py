@@ -231,16 +231,13 @@ def test_a_close_has_the_same_error_text_by_way_of_httpx(
     assert list(through_httpx.records.errors) == list(exact.records.errors)
 
 
-def test_connections_that_httpx_opened_ahead_carry_requests_to_the_scripted_server(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It opens them with HEAD, which that server knows no route for."""
+def test_connections_that_httpx_opened_ahead_carry_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was opened with a request that is not a POST, and that the server refuses with a body."""
     monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.HTTPX, ""))
-    with running(ttft_ms=1, gap_ms=0, tokens=2) as server:
-        body = b'{"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":2}'
-        url = f"{server.url}/v1/chat/completions"
-        result = run_load(LoadJob(url, Access(), [body] * 8, ClosedLoop(4), workers=1))
+    with serve(answer) as server:
+        result = run_load(job(server, 8, ClosedLoop(4)))
     assert outcomes(result) == [Outcome.OK] * 8
+    assert server.connections == 4
 
 
 def test_an_answer_ends_with_its_framing_by_way_of_httpx_too(monkeypatch: pytest.MonkeyPatch) -> None:

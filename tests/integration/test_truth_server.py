@@ -97,6 +97,16 @@ def test_a_stream_and_what_the_ledger_says_of_it() -> None:
     assert record["tokens"] == record["planned_tokens"] == 6
 
 
+def test_an_answer_to_head_has_no_body_that_the_next_answer_would_begin_with() -> None:
+    with running(**FAST) as server, connected(server) as connection:
+        connection.connect()
+        connection.sock.sendall(
+            f"HEAD {CHAT} HTTP/1.1\r\n\r\nGET {CHAT} HTTP/1.1\r\nconnection: close\r\n\r\n".encode()
+        )
+        heads = connection.sock.makefile("rb").read().split(b"HTTP/1.1 404 Not Found\r\n")
+    assert [head.count(b"no route") for head in heads] == [0, 0, 1]
+
+
 def test_the_last_requests_are_kept_also_across_a_reset() -> None:
     with running(ttft_ms=1, gap_ms=0, keep_requests=2) as server:
         for _ in range(2):
