@@ -20,7 +20,7 @@ MOST_OPEN = 6  # figures that became worse, each with a line of its own
 
 
 def page(night: Night) -> str:
-    """With each run's own table, as it is stored."""
+    """Has each run's own table as it is stored."""
     title = f"# Nightly: {markdown_escaped(plain(night.suite.suite.name))}"
     course = [Fold(f"Course of {counted(len(night.judged), 'figure')}", [*trends.course(night.judged)])]
     tables = chain.from_iterable(map(_table, night.steps))

@@ -111,7 +111,7 @@ def _room(names: Iterable[str]) -> int:
 
 
 def _figures(figures: Figures, columns: int, paint: Paint) -> Iterator[str]:
-    """Below heads of up to three lines, in as many parts as the width takes, each with the names."""
+    """Heads have up to three lines. A grid that is too wide is broken into parts, each with the names."""
     if figures.title:
         yield paint(figures.title, BOLD)
     sizes = [max(map(len, names)) for names in zip(*figures.names, strict=True)]
