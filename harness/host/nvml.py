@@ -86,7 +86,9 @@ def fault(gpus: Sequence[str]) -> str | None:
         return None
     except pynvml.NVMLError as error:
         if not gpu:
-            return f"NVIDIA's driver does not answer: {error}"
+            ours = isinstance(error, pynvml.NVMLError_LibRmVersionMismatch)
+            more = " In a container: it has a libnvidia-ml of its own, not that of the host." if ours else ""
+            return f"NVIDIA's driver does not answer: {error}{more}"
         return f"GPU {gpu} does not answer: {error}" if is_gone(error) else None
     return None
 

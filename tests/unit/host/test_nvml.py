@@ -68,7 +68,11 @@ def test_a_gpu_that_has_fallen_off_the_bus_does_not_hide_the_others(library):
 @pytest.mark.parametrize(
     ("call", "code", "expected"),
     [
-        ("nvmlInit", pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "NVIDIA's driver does not answer: RM has"),
+        (
+            "nvmlInit",
+            pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+            "NVIDIA's driver does not answer: RM has detected an NVML/RM version mismatch. In a container:",
+        ),
         ("nvmlInit", pynvml.NVML_ERROR_UNKNOWN, "NVIDIA's driver does not answer: Unknown Error"),
         ("nvmlInit", pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, None),  # a container may have CUDA without it
         ("nvmlDeviceGetHandleByIndex", pynvml.NVML_ERROR_GPU_IS_LOST, "GPU 1 does not answer: GPU is lost"),
