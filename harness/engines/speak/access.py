@@ -46,7 +46,8 @@ def access_of(reach: Reach) -> Access:
 def key_hint(access: Access) -> str:
     """What may help where a server refuses what was sent, or that no key was."""
     if access.credentials:
-        return f"it was sent a key: that one may be wrong, or not allowed to do this; {_ANOTHER_WAY}"
+        own = "--api-key-env NAME=VAR gives one of several servers its own"
+        return f"it was sent a key: that one may be wrong, or not allowed to do this; {own}; {_ANOTHER_WAY}"
     return (
         f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable with "
         f"--api-key-env; {_ANOTHER_WAY}"
