@@ -226,6 +226,13 @@ def test_a_cell_that_nobody_planned_is_a_fault(run):
     }
 
 
+def test_a_plan_that_cannot_be_read_is_a_fault(run):
+    change_json(run.path / "plan.json", lambda plan: plan.pop("blocks"))
+    mend(run.path)
+    (fault,) = (fault for fault in verify(run).faults if fault.what.startswith("cannot be read"))
+    assert fault.path == "plan.json"
+
+
 @pytest.mark.parametrize(
     "name", ["manifest.json", "summary.json", "workload.json", "agreement/questions.json"]
 )

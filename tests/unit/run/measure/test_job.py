@@ -38,6 +38,24 @@ def test_a_prompt_that_grows_is_whole_json_whatever_its_text_is_made_of(tmp_path
         assert sent[number - request.call.base].startswith(sent[number].removesuffix(request.messages[0][1]))
 
 
+def first_job(options, folder):
+    prepared = prepare(options)
+    made = generate(prepared.scenario.prompts, 9, 0, TextMaker(words, prepared.scenario.text))
+    definition = prepared.backends[0].ref.definition
+    engine = SimpleNamespace(
+        definition=definition, served_name="m", api_urls=("http://h:1",), access=Access()
+    )
+    return make_job(prepared, prepared.plan[0].cells[0], made, engine, folder)
+
+
+@pytest.mark.parametrize("over_cap", ["wait", "drop"])
+def test_an_open_loop_does_above_its_cap_what_the_scenario_says(tmp_path, over_cap):
+    load = {"concurrency": [], "rate": [5], "requests": 9, "max_in_flight": 7, "over_cap": over_cap}
+    overrides = {f"load.{key}": value for key, value in load.items()}
+    schedule = first_job(RunOptions("fixed-length", "truth", overrides=overrides), tmp_path).schedule
+    assert (schedule.max_in_flight, schedule.over_cap) == (7, over_cap)
+
+
 @pytest.mark.parametrize(
     ("name", "api", "tokens", "echoes"),
     [
@@ -48,13 +66,7 @@ def test_a_prompt_that_grows_is_whole_json_whatever_its_text_is_made_of(tmp_path
     ],
 )
 def test_an_answer_may_be_as_long_as_what_was_asked_for_makes_it(tmp_path, name, api, tokens, echoes):
-    prepared = prepare(RunOptions(name, "openai=http://h:1", apis=(api,)))
-    made = generate(prepared.scenario.prompts, 9, 0, TextMaker(words, prepared.scenario.text))
-    definition = prepared.backends[0].ref.definition
-    engine = SimpleNamespace(
-        definition=definition, served_name="m", api_urls=("http://h:1",), access=Access()
-    )
-    job = make_job(prepared, prepared.plan[0].cells[0], made, engine, tmp_path)
+    job = first_job(RunOptions(name, "openai=http://h:1", apis=(api,)), tmp_path)
     items = 0 if job.items is None else max(job.items)
     assert (items > 1) == (APIS[api].gives != "text")
     assert job.answer_bytes == answer_bytes(tokens, items, echoes * max(map(len, job.bodies)))
