@@ -116,6 +116,7 @@ def test_a_load_that_the_server_refuses_fails_the_gate_and_is_not_measured_again
     text = capsys.readouterr().out
     assert "missing: fixed-length: truth c4: INVALID failed-requests" in text
     assert "missing: fixed-length: truth c2" not in text
+    assert "| SIMULATED; INVALID cells |" in text
     assert not list(out.glob("*/set-aside/*"))
 
 
