@@ -32,7 +32,7 @@ def whole(summary: Summary, spread: str, then: Iterable[Block] = ()) -> Iterator
     """Everything. `spread`: what stands next to a median. `then`: what follows from the verdict."""
     marked = marked_names(summary, LABEL_LIMIT)
     below = list(verdict_words.lines(summary))
-    yield Title(headline(summary, spread), banner(summary))
+    yield from (Title(headline(summary, spread), banner(summary)), Gap())
     yield from verdict(summary, below)
     yield from then
     yield from _figures(summary)

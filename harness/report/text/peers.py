@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.metrics.peers import Tool
 from harness.model import Summary
 from harness.model.grouping import grouped
-from harness.model.lines import wrap
+from harness.report.blocks.block import Block, Gap, Line, Section, Title, Verbatim
 from harness.report.findings.notes import banner
 from harness.report.tables.peer_figures import Pair, Views, pairs
+from harness.report.text import terminal_text
 from harness.report.view import groups, point_words
 from harness.report.wording import NOT_KNOWN, listing, or_unknown, plain, short_names
 
@@ -16,38 +17,38 @@ LABEL_LIMIT = 40
 
 
 def terminal(summary: Summary, tool: Tool, views: Views, width: int) -> str:
-    return "\n".join(_lines(summary, tool, views, width)) + "\n"
+    return terminal_text.terminal(_document(summary, tool, views, width), width, color=False) + "\n"
 
 
-def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[str]:
-    yield from wrap(banner(summary), width)
-    yield from wrap(
-        plain(f"{summary.scenario}: the same records as {tool.title} would have reported them"), width
-    )
+def _document(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[Block]:
+    title = f"{summary.scenario}: the same records as {tool.title} would have reported them"
+    yield Title(plain(title), banner(summary))
     shown: list[Pair] = []
     for group in groups(summary):
         by_label = {row.label: pairs(row, views) for row in group.rows}
         shown += (pair for row in by_label.values() for pair in row)
-        yield ""
-        yield point_words(group.point)
+        yield from (Gap(), Line(point_words(group.point)))
         if any(by_label.values()):
-            yield from _blocks({label: row for label, row in by_label.items() if row}, tool, width)
+            found = {label: row for label, row in by_label.items() if row}
+            yield Verbatim("\n".join(_columns(found, tool, width)))
         else:
             usable = any(row.usable for row in group.rows)
-            yield "no answer has text, whose times are compared" if usable else "nothing valid was measured"
-    yield ""
-    if any(pair.here is not None and pair.there is not None for pair in shown):
-        yield from _why(tool, {pair.measure for pair in shown if pair.differs}, width)
+            why = "no answer has text, whose times are compared" if usable else "nothing valid was measured"
+            yield Line(why)
+    differing = {pair.measure for pair in shown if pair.differs}
+    reasons = [Line(f"{measure}: {why}") for measure, why in tool.why.items() if measure in differing]
+    compared = any(pair.here is not None and pair.there is not None for pair in shown)
+    if compared and reasons:
+        yield Section("Why they differ by more than 1%:", reasons)
     else:
-        yield "No figure is known of both: nothing was compared."
-    for line in _unlike(tool, shown):
-        yield from wrap(plain(line, 600), width, subsequent_indent="  ")
-    for line in dict.fromkeys(line for view in views.values() for line in view.beyond):
-        yield from wrap(plain(line, 600), width, subsequent_indent="  ")
-    yield from _evidence(summary, views, width)
+        nothing = "Nothing differs by more than 1%."
+        yield from (Gap(), Line(nothing if compared else "No figure is known of both: nothing was compared."))
+    beyond = dict.fromkeys(line for view in views.values() for line in view.beyond)
+    yield from (Line(plain(line, 600)) for line in (*_unlike(tool, shown), *beyond))
+    yield from map(Line, _evidence(summary, views))
 
 
-def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iterator[str]:
+def _columns(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iterator[str]:
     """Two columns per backend; as many backends next to each other as fit."""
     names = [pair.name for pair in next(iter(by_label.values()))]
     first, labels = max(map(len, names)), list(by_label)
@@ -66,13 +67,6 @@ def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> I
             )
 
 
-def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
-    reasons = [(measure, why) for measure, why in tool.why.items() if measure in differing]
-    yield "Why they differ by more than 1%:" if reasons else "Nothing differs by more than 1%."
-    for measure, why in reasons:
-        yield from wrap(f"{measure}: {why}", width, initial_indent="  ", subsequent_indent="    ")
-
-
 def _unlike(tool: Tool, shown: Sequence[Pair]) -> Iterator[str]:
     """Figures here that are over all repeats together, and those that only the tool has, with the reason."""
     if pooled := dict.fromkeys(pair.title for pair in shown if pair.pooled and pair.there is not None):
@@ -86,20 +80,14 @@ def _unlike(tool: Tool, shown: Sequence[Pair]) -> Iterator[str]:
         yield f"{NOT_KNOWN} here, {names}: {why}; {tool.name} prints it all the same."
 
 
-def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
+def _evidence(summary: Summary, views: Views) -> Iterator[str]:
     """Uses one cell per backend, at the highest load: the causes are the server's, not the load's."""
-    load_groups = groups(summary)
-    if not load_groups:
-        return
-    for row in load_groups[-1].rows:
-        view = next((views[cell.cell] for cell in row.usable if cell.cell in views), None)
-        if view and view.evidence:
-            facts = "; ".join(f"{cause} {text}" for cause, text in view.evidence.items())
-            yield from wrap(
-                plain(f"{row.label}, {point_words(load_groups[-1].point)}: {facts}", 1000),
-                width,
-                subsequent_indent="  ",
-            )
+    for group in groups(summary)[-1:]:
+        for row in group.rows:
+            view = next((views[cell.cell] for cell in row.usable if cell.cell in views), None)
+            if view and view.evidence:
+                facts = "; ".join(f"{cause} {text}" for cause, text in view.evidence.items())
+                yield plain(f"{row.label}, {point_words(group.point)}: {facts}", 1000)
 
 
 def as_json(summary: Summary, tool: Tool, views: Views) -> dict[str, object]:

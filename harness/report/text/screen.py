@@ -32,8 +32,8 @@ def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = 
     if sketch is not None:
         drawn = sketch(summary, columns)
         middle = [*table, Gap(), *((Verbatim(drawn), Gap()) if drawn else ()), *conclusion]
-    head = Title(headline(summary), banner(summary))
-    return terminal([head, *middle, *_warnings(summary)], columns, color).rstrip() + "\n"
+    head = Title(headline(summary), banner(summary)), Gap()
+    return terminal([*head, *middle, *_warnings(summary)], columns, color).rstrip() + "\n"
 
 
 def headline(summary: Summary) -> str:

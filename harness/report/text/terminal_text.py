@@ -51,7 +51,6 @@ def _lines(found: Iterable[Block], columns: int, paint: Paint, *, nested: bool =
             case Title():
                 yield from (paint(line, LOUD) for line in wrap(block.loud, columns))
                 yield from (paint(line, BOLD) for line in wrap(block.text, columns))
-                yield ""
             case Line():
                 yield from _line(block, columns, paint)
             case Outline():
