@@ -134,7 +134,7 @@ chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that
 	$(BIN)/python -m tests.bench.chaos freezes
 	$(BIN)/python -m tests.bench.chaos moments --seconds 7200
 
-mutants: $(VENV)/ready ## 500 mutants of the figures and verdicts, and which of them no test notices: half an hour
+mutants: $(VENV)/ready ## 25 mutants of each of twenty rooms, and which of them no unit test notices: an hour
 	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
 	$(BIN)/python -m tests.bench.mutants
 

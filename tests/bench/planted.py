@@ -2,7 +2,7 @@
 
     python -m tests.bench.planted [--only ROOM]
 
-Works on a copy of what git tracks, in a temporary folder. `tests.bench.mutants` tries hundreds in four rooms.
+Works on a copy of what git tracks, in a temporary folder. `tests.bench.mutants` tries hundreds in twenty.
 """
 
 import os
