@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted
-from harness.report.blocks.block import Block, Line
+from harness.report.blocks.block import Block, Gap, Line
 from harness.report.findings.series_words import conclusion, names, since_lines
-from harness.report.text import markdown_text
+from harness.report.text import markdown_text, terminal_text
 from harness.report.wording import Table
 from harness.verdicts.history import Drift, Series
 
@@ -15,22 +14,19 @@ BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
 EXPLAINED = "Each value is the geometric mean of a run's repeats; a run's own tables have their median."
 SEARCHED = "A capacity is the answer of a run's search."
+UNBROKEN = 10_000  # columns
 LEAST_SPAN = 0.1  # of the highest value: noise of a per cent would look like a step
 
 
-def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | None = None) -> str:
-    """`columns`: width at which lines are broken; None: they are not."""
+def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int = UNBROKEN) -> str:
     texts = names(series)
     longest = max(map(len, texts), default=0)
-    lines = [
+    rows = [
         f"{name:<{longest}}  {spark(figure.values)}  {_last(figure)} ({counted(len(figure.values), 'run')})"
         for name, figure in zip(texts, series, strict=True)
     ]
-    lines += ["", *_explained(series)]
-    lines += [*conclusion(series, drifts), *since_lines(series, drifts)]
-    if columns is not None:
-        lines = [part for line in lines for part in wrap(line, columns, subsequent_indent="  ") or [""]]
-    return "\n".join(lines)
+    below = (*_explained(series), *conclusion(series, drifts), *since_lines(series, drifts))
+    return terminal_text.terminal([*map(Line, rows), Gap(), *map(Line, below)], columns, color=False)
 
 
 def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
