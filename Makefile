@@ -145,6 +145,8 @@ studies: $(VENV)/ready ## statistical studies behind the figures in docs: about 
 	$(BIN)/python -m tests.bench.rates
 	$(BIN)/python -m tests.bench.verdict_study
 	$(BIN)/python -m tests.bench.per_user_study
+	$(BIN)/python -m tests.bench.per_user_study --unit starts --times 200
+	$(BIN)/python -m tests.bench.per_user_study --unit blocks --repeats 40 --times 100
 	$(BIN)/python -m tests.bench.capacity_study --times 13
 	$(BIN)/python -m tests.bench.capacity_study --disturbed --times 8 --only "20/s, constant"
 	$(BIN)/python -m tests.bench.capacity_study --wire 1 --seconds 4
