@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import in_flight, latency
 from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
-from harness.model import CellFacts, EngineStall, Stall, Standstill, known
+from harness.model import UNSET, CellFacts, EngineStall, Stall, Standstill, known
 from harness.records.layout import CLIENT_ENDED, UNKNOWN, Outcome, Records
 
 HIT_SHARE = 0.1  # of an answer's own time, from which on a stall shows in its latency
@@ -90,34 +90,46 @@ def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
 def engine_stall(view: RequestView, facts: CellFacts) -> EngineStall | None:
     """The longest time in which nothing came from the engine though requests were in flight and bench ran.
 
-    None where none stands out, or where stalls of the load generator were not recorded. Times are within
-    50 ms.
+    None where none stands out, alone or with those that cut answers as it did, or where stalls of the load
+    generator were not recorded. Times are within 50 ms.
     """
     stalls, part = known(facts.client.stalls), _measured_part(view)
     if stalls is None or part is None:
         return None
     start_ns, end_ns = part
-    limit_ns = _silence_limit_ms(view, end_ns - start_ns) * 1e6
+    limit_ns = _silence_limit_ms(view) * 1e6
     quiet = ~_busy_bins(view, stalls, start_ns, end_ns)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]]).astype(np.int8)))
     held = view.requests[in_flight.held(view.requests)]
-    sent, end = held["sent_ns"], held["end_ns"]
     begun, over = _in_flight_stretches(held)
-    longest: EngineStall | None = None
+    silences: list[tuple[int, int]] = []
     for first, last in np.minimum(edges.reshape(-1, 2) * _BIN_NS + start_ns, end_ns):
         if last - first <= limit_ns or not len(begun):
             continue
         since, until = np.maximum(begun, first), np.minimum(over, last)
-        if (until - since).max() <= limit_ns:
-            continue
         at = int((until - since).argmax())
-        lasted_ms = int(until[at] - since[at]) / 1e6
-        if longest is None or lasted_ms > longest.lasted_ms:
-            waiting = (sent < until[at]) & (end >= until[at])
-            longest = EngineStall(
-                at_s=int(since[at]) / 1e9, lasted_ms=lasted_ms, in_flight=int(np.count_nonzero(waiting))
-            )
-    return longest
+        if until[at] - since[at] > limit_ns:
+            silences.append((int(since[at]), int(until[at])))
+    if not silences:
+        return None
+    since_ns, until_ns = max(silences, key=lambda silence: silence[1] - silence[0])
+    again = [until - since for since, until in silences if _cuts_an_answer(held, since, until)]
+    if max(until_ns - since_ns, sum(again)) <= SILENCE_SHARE * (end_ns - start_ns):
+        return None
+    waiting = (held["sent_ns"] < until_ns) & (held["end_ns"] >= until_ns)
+    return EngineStall(
+        at_s=since_ns / 1e9,
+        lasted_ms=(until_ns - since_ns) / 1e6,
+        in_flight=int(np.count_nonzero(waiting)),
+        silences=len(again) if len(again) > 1 else UNSET,
+        silent_ms=sum(again) / 1e6 if len(again) > 1 else UNSET,
+    )
+
+
+def _cuts_an_answer(held: Rows, since_ns: int, until_ns: int) -> bool:
+    """Whether text came before and after: a long prefill is silent as well, and may recur."""
+    begun = (held["first_text_ns"] != UNKNOWN) & (held["first_text_ns"] < since_ns)
+    return bool((begun & (held["last_text_ns"] >= until_ns)).any())
 
 
 def _in_flight_stretches(held: Rows) -> tuple[Times, Times]:
@@ -196,12 +208,12 @@ def _hit_share(view: RequestView, stalls: Sequence[Stall]) -> float:
     return hit / len(rows)
 
 
-def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
+def _silence_limit_ms(view: RequestView) -> float:
     """A prefill is silence too, as is an answer that comes whole: what is long for this cell stands out."""
     waits = (latency.of_metric(view, name) for name in ("ttft_service_ms", "e2e_ms"))
     first = next((finite for wait in waits if len(finite := wait[np.isfinite(wait)])), None)
     usual = 0.0 if first is None else float(np.quantile(first, 0.9))
-    return max(LEAST_SILENCE_MS, SILENCE_TTFTS * usual, SILENCE_SHARE * lasted_ns / 1e6)
+    return max(LEAST_SILENCE_MS, SILENCE_TTFTS * usual)
 
 
 def _ended_by_engine(requests: Rows) -> Mask:

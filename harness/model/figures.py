@@ -155,6 +155,10 @@ class EngineStall(Record, frozen=True, kw_only=True):
     at_s: Annotated[float, doc("Start of the silence, s from the start of the cell.")]
     lasted_ms: Annotated[float, doc("Length of the silence, within 50 ms.")]
     in_flight: Annotated[int, doc("Requests in flight when the silence ended.")]
+    silences: Annotated[
+        int | UnsetType, doc("Silences that cut answers, where there were several; missing: this one alone.")
+    ] = UNSET
+    silent_ms: Annotated[float | UnsetType, doc("Sum of these, ms.")] = UNSET
 
 
 class SteadyState(Record, frozen=True, kw_only=True, omit_defaults=True):

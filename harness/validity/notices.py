@@ -140,7 +140,7 @@ OF_KIND = {"front": FRONT, "hosted": HOSTED, "library": LIBRARY}  # of [backend]
 ENGINE_STALLED = Notice(
     IssueCode.ENGINE_STALLED,
     "an engine with requests sent nothing for more than half a second, three times its TTFT (p90; E2E where "
-    "answers come whole) and 2% of the cell, while the load generator went on",
+    "answers come whole) and 2% of the cell, while the load generator went on; those that cut answers add up",
     "the figures have it, as a result of the engine or of the way to it: see its log",
 )
 RAMP_KEPT = Notice(

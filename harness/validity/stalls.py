@@ -98,9 +98,13 @@ def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:
     """Warns only: an engine's stall is part of its figures, and no doubt."""
     for cell in cells:
         if stall := known(cell.engine_stall):
+            several = known(stall.silences)
+            again = (
+                f"; {several} such pauses took {(known(stall.silent_ms) or 0) / 1e3:.1f} s" if several else ""
+            )
             yield ENGINE_STALLED.warning(
                 f"{cell.cell}: the engine sent nothing for {stall.lasted_ms / 1e3:.1f} s, from "
-                f"{stall.at_s:.1f} s on, with {counted(stall.in_flight, 'request')} in flight; "
+                f"{stall.at_s:.1f} s on, with {counted(stall.in_flight, 'request')} in flight{again}; "
                 "the load went on"
             )
 

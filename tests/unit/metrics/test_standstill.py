@@ -223,3 +223,28 @@ def test_an_engine_that_never_speaks_again_is_silent_to_the_end():
 def test_the_longest_of_two_is_told():
     rows = without(without(answers(), 1000, 2000), 5000, 7000)
     assert engine_stall(RequestView(records(*rows)), told(sampler=[])).at_s == pytest.approx(5.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("pauses", "found"), [(1, False), (2, True), (12, True)])
+def test_pauses_that_each_are_short_for_the_cell_add_up(pauses, found):
+    """Answers of 5 s for a minute, text every 20 ms. A pause of 800 ms in an answer is 1.3% of that."""
+    rows = []
+    for sent in range(0, 60_000, 5000):
+        paused = len(rows) < pauses
+        texts = [at for at in range(100, 5000, 20) if not paused or not 2000 < at < 2800]
+        rows.append({"sent": sent, "texts": [sent + at for at in texts]})
+    stalled = engine_stall(RequestView(records(*rows)), told(sampler=[]))
+    assert (stalled is not None) == found
+    if stalled:
+        assert (stalled.lasted_ms, stalled.silences) == (pytest.approx(800, abs=50), pauses)
+        assert stalled.silent_ms == pytest.approx(800 * pauses, abs=50 * pauses)
+
+
+def test_long_prefills_that_recur_are_no_pauses():
+    """Each twentieth answer of one user waits 2 s for its first token: a sixth of the cell."""
+    rows, now = [], 0
+    for number in range(300):
+        first = now + (2000 if number % 20 == 0 else 100)
+        rows.append({"sent": now, "texts": list(range(first, first + 400, 20))})
+        now = first + 400
+    assert engine_stall(RequestView(records(*rows)), told(sampler=[])) is None

@@ -5,6 +5,7 @@ import pytest
 from harness.metrics.view import RequestView
 from harness.validity import Evidence, judge
 from harness.validity.stalls import engine_stalls
+from tests.factories.documents import changed
 from tests.factories.recorded import facts, records, summarise_cell
 from tests.factories.summaries import cell
 from tests.unit.metrics.test_standstill import answers, stall, told, without
@@ -74,3 +75,11 @@ def test_an_engine_that_stood_still_is_a_warning_and_no_doubt():
     assert warning.code == "engine-stalled"
     assert "with 1 request in flight; the load" in warning.text
     assert list(engine_stalls([cell("vllm")])) == []
+
+
+def test_pauses_that_come_again_are_counted():
+    found = {"at_s": 3.0, "lasted_ms": 800.0, "in_flight": 4, "silences": 12, "silent_ms": 9600.0}
+    (warning,) = engine_stalls([changed(cell("vllm"), engine_stall=found)])
+    assert (
+        "for 0.8 s, from 3.0 s on, with 4 requests in flight; 12 such pauses took 9.6 s; the" in warning.text
+    )
