@@ -238,16 +238,20 @@ def _gap_blocks(
     records: Records, wanted: NDArray[np.int32], apart: NDArray[np.int32] = _NONE
 ) -> Iterator[Floats]:
     """`apart`: requests whose gaps count only where no event without text lies in them."""
-    last = records.events[:0]
+    chosen, divided = (np.zeros(records.seq_count, np.bool_) for _ in range(2))
+    chosen[wanted], divided[apart] = True, True
+    # Columns of their own: copies of whole rows took half of the time.
+    seqs, stamps_ns, generated = np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.bool_)
     for block in records.event_blocks():
-        kept = with_text(block)
+        kept = text = with_text(block)
         if len(apart):
-            kept |= (block["kind"] == EventKind.OTHER) & np.isin(block["seq"], apart)
-        text = np.concatenate([last, block[kept & np.isin(block["seq"], wanted)]])
-        generated = with_text(text)
-        gaps = (text["seq"][1:] == text["seq"][:-1]) & generated[1:] & generated[:-1]
-        yield (np.diff(text["stamp_ns"]) / _NS_PER_MS)[gaps]
-        last = text[-1:]
+            kept = text | ((block["kind"] == EventKind.OTHER) & divided[block["seq"]])
+        kept = kept & chosen[block["seq"]]
+        seqs = np.concatenate([seqs[-1:], block["seq"][kept]])
+        stamps_ns = np.concatenate([stamps_ns[-1:], block["stamp_ns"][kept]])
+        generated = np.concatenate([generated[-1:], text[kept]])
+        gaps = (seqs[1:] == seqs[:-1]) & generated[1:] & generated[:-1]
+        yield np.diff(stamps_ns)[gaps] / _NS_PER_MS
 
 
 def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
