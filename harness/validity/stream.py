@@ -74,7 +74,7 @@ def _not_streamed(cell: Evidence) -> Iterator[Violation]:
     if cell.facts.request.api in WITHOUT_TEXT:
         return
     rows = cell.view.answers
-    if cell.records.tool_calls:
+    if any(cell.records.tool_calls):
         answered = np.flatnonzero(cell.view.answered).tolist()
         rows = rows[[not cell.records.tool_calls[row] for row in answered]]
     whole = int(np.count_nonzero(at_once(rows) & (rows["text_events"] == 1)))

@@ -38,7 +38,7 @@ def implausible(cell: Evidence) -> Iterator[Violation]:
 def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
     """Leaves out tool calls: an engine may send one token of them in several events."""
     places = np.flatnonzero(cell.view.answered)
-    if cell.records.tool_calls:
+    if any(cell.records.tool_calls):
         places = places[[not cell.records.tool_calls[row] for row in places.tolist()]]
     rows = cell.records.requests[places]
     rows = rows[rows["output_tokens"] != UNKNOWN]
