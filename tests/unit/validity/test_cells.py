@@ -457,3 +457,9 @@ def test_resent_requests_are_counted():
     old = summarise_cell(made, facts(), None)
     assert old.requests.resent is None
     assert "requests.resent" in old.null_reasons
+
+
+@pytest.mark.parametrize(("agrees", "expected"), [(None, []), (True, []), (False, ["ledger-mismatch"])])
+def test_the_ledger_of_the_scripted_server_is_compared_where_there_is_any(agrees, expected):
+    verdict = judge(Evidence(RequestView(records(*GOOD)), facts(), ledger_agrees=agrees))
+    assert [reason.code for reason in verdict.reasons] == expected
