@@ -9,8 +9,10 @@ from harness.report.findings import verdict_words
 from harness.report.findings.accuracy_words import accuracy_lines
 from harness.report.findings.backend_words import caveats, engine_words, marked_names
 from harness.report.findings.capacity_words import capacity_lines
+from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.grid import shown
+from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
 from harness.report.findings.notes import banner, no_verdict, notes
 from harness.report.findings.per_user_words import asked_speed_lines
 from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
@@ -79,6 +81,13 @@ def beyond_loads(summary: Summary) -> Iterator[str]:
     yield from filter(None, [no_verdict(summary)])
     yield from verdict_words.noise_lines(summary)
     yield from accuracy_lines(summary)
+
+
+def steps(summary: Summary) -> Iterator[Line]:
+    """What to run next, and why."""
+    for step in conclude(summary).next_steps:
+        is_command = step.do.startswith(("bench ", AGAIN, AGAIN_BY_URL))
+        yield Line(f"{step.why}: {f'`{step.do}`' if is_command else step.do}", "advice")
 
 
 def _of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:

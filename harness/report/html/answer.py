@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from harness.model import Order, Summary
 from harness.model.measures import measure
 from harness.model.numbers import counted
-from harness.report.blocks.run import beyond_loads
+from harness.report.blocks.run import beyond_loads, steps
 from harness.report.findings import notes
 from harness.report.findings.backend_words import caveats
 from harness.report.findings.capacity_words import capacities, carries_more
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.conclusion import doubts, order, orders
-from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
 from harness.report.findings.sentences import (
     BEYOND,
     by_metric,
@@ -24,9 +23,10 @@ from harness.report.findings.sentences import (
 from harness.report.findings.verdict_words import confidence
 from harness.report.html import figures
 from harness.report.html.cells import counted_cells
+from harness.report.html.prose import prose
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
-from harness.report.html.tags import Html, details, hint, items, join, section, table, tag, with_code
+from harness.report.html.tags import Html, details, hint, items, join, section, table, tag
 from harness.report.view import Group, groups, leading, limits_ms, point_words
 from harness.report.wording import capital, listing, plain, were
 
@@ -144,14 +144,8 @@ def _chart(source: Source) -> Iterator[Html]:
 
 
 def next_steps(source: Source) -> Iterator[Html]:
-    """The next steps in the terminal's words."""
-    if not source.summary.cells:
-        return
-    lines = []
-    for step in conclude(source.summary).next_steps:
-        is_command = step.do.startswith(("bench ", AGAIN, AGAIN_BY_URL))
-        lines.append(join([f"{step.why}: ", tag("code", step.do) if is_command else with_code(step.do)]))
-    yield tag("div", tag("h3", "What to run next"), items(lines), class_="small")
+    if source.summary.cells:
+        yield tag("div", tag("h3", "What to run next"), *prose(steps(source.summary)), class_="small")
 
 
 def own_command(source: Source) -> Iterator[Html]:

@@ -1,9 +1,10 @@
 """A run in full as text, for a terminal and as Markdown. Rows are in the user's order, never a ranking."""
 
+from dataclasses import replace
+from itertools import islice
+
 from harness.model import Summary
-from harness.report.blocks.block import Line
-from harness.report.blocks.run import whole
-from harness.report.findings.conclude import conclude
+from harness.report.blocks.run import steps, whole
 from harness.report.text import markdown_text, terminal_text
 
 
@@ -14,6 +15,5 @@ def terminal(summary: Summary, width: int, color: bool) -> str:
 
 def markdown(summary: Summary) -> str:
     """What to run next is part of it: a terminal has that below the names of the files."""
-    steps = conclude(summary).next_steps[:1]
-    then = [Line(f"{step.why}: {step.do}", label="next") for step in steps]
+    then = [replace(step, label="next") for step in islice(steps(summary), 1)]
     return markdown_text.markdown(whole(summary, "range in brackets", then)) + "\n"

@@ -13,9 +13,9 @@ from harness.model import Capacity
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.html.answer import next_steps, own_command, wrong
 from harness.report.html.tags import with_code
+from harness.report.text import markdown_text
 from harness.report.text.screen import next_lines, screen
 from harness.report.text.table import markdown
-from harness.report.wording import markdown_escaped
 from harness.verdicts import compare
 from harness.verdicts.rules import Rules
 from tests.factories.documents import changed
@@ -95,7 +95,9 @@ def test_report_terminal_page_and_document_have_one_source(made, warnings, state
     steps = [f"{one.why}: {one.do}" for one in found.next_steps]
     assert lines(next_steps, made) == [" ".join(step.split()) for step in steps]
     assert " ".join(" ".join(next_lines(made, columns)).split()) == f"next: {steps[0]}"
-    assert f"**next:** {markdown_escaped(steps[0])}" in markdown(made)
+    why, do = found.next_steps[0].why, found.next_steps[0].do
+    command = f"`{do}`" if do.startswith(("bench ", "the same ")) else do  # to be copied
+    assert "**next:** " + markdown_text.with_code(f"{why}: {command}") in markdown(made)
     on_page, said = lines(wrong, made), [one.text for one in found.warnings[:WARNINGS]]
     assert on_page[: len(said)] == said
     assert any("hints" in line for line in on_page[len(said) :]) or not any(
