@@ -40,6 +40,7 @@ sys.exit(code)
 """
 COMMANDS: dict[str, Callable[[list[str], Path], list[str]]] = {
     "list runs": lambda _, folder: ["list", "runs", "--out", str(folder)],
+    "query": lambda _, folder: ["query", "select count(*) from verdicts", "--out", str(folder)],
     "verify": lambda runs, _: ["verify", *runs],
     "compare": lambda runs, _: ["compare", *runs],
     "compare --html": lambda runs, folder: ["compare", *runs, "--html", str(folder / "page.html")],
