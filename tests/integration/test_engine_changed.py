@@ -51,30 +51,19 @@ def test_repeats_of_two_versions_are_no_repeats_of_one_engine():
     bench_here("verify", str(run_folder()))
 
 
-def test_a_server_that_changes_its_model_within_a_cell_is_in_doubt(here):
-    define("switching", "--fault", "other-model:every=2")
+@pytest.mark.parametrize(("after", "own", "several"), [("", 8, False), (":after=4", 16, True)])
+def test_a_server_that_changes_its_model_within_a_cell_or_an_answer_is_in_doubt(here, after, own, several):
+    define("switching", "--fault", f"other-model:every=2{after}")
     run = ("run", "--scenario", "fixed-length", "--backends", "switching", "--repeats", "1")
     done = bench(*run, *SMALL, code=MEASURED)
     (cell,) = summary()["cells"]
     facts = RunFolder(run_folder()).read_facts(cell["cell"])
     assert {model.answered: model.requests for model in facts.answered_models} == {
-        "simulated": 8, "other-simulated": 8
+        "simulated": own, "other-simulated": 8
     }  # fmt: skip
     (reason,) = [found for found in cell["validity"]["reasons"] if found["code"] == "model-changed"]
     assert reason["verdict"] == "SUSPECT"
     assert reason["measured"].startswith("2 models: ")
+    assert reason["measured"].endswith("; some answers name several") == several
     assert cell["conditions"]["answered_model"] == {}
     assert "model-changed" in done.stdout
-
-
-def test_a_server_that_changes_its_model_within_an_answer_is_in_doubt(here):
-    define("switching", "--fault", "other-model:every=2:after=4")
-    run = ("run", "--scenario", "fixed-length", "--backends", "switching", "--repeats", "1")
-    bench(*run, *SMALL, code=MEASURED)
-    (cell,) = summary()["cells"]
-    facts = RunFolder(run_folder()).read_facts(cell["cell"])
-    assert {model.answered: model.requests for model in facts.answered_models} == {
-        "simulated": 16, "other-simulated": 8
-    }  # fmt: skip
-    (reason,) = [found for found in cell["validity"]["reasons"] if found["code"] == "model-changed"]
-    assert reason["measured"].endswith("; some answers name several")

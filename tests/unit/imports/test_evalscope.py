@@ -12,6 +12,7 @@ from harness.errors import SpecError
 from harness.imports import read
 from harness.records.layout import Outcome
 from tests.factories import foreign
+from tests.unit.imports.test_bad_files import refused
 
 CAPTURE = Path(__file__).resolve().parents[2] / "captures" / "imports" / "evalscope"
 NAMES = ("benchmark_data.db", "benchmark_summary.json", "benchmark_args.json")
@@ -29,13 +30,6 @@ def change(path, *commands):
         for command in commands:
             opened.execute(command)
         opened.commit()
-
-
-def refused(path):
-    with pytest.raises(SpecError) as caught:
-        read(path)
-    assert str(path) in str(caught.value)
-    return str(caught.value)
 
 
 def test_a_database_alone_names_neither_its_load_nor_its_model(database):

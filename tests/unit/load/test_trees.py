@@ -81,24 +81,15 @@ def test_a_window_that_closes_leaves_the_rest_of_a_tree_unsent():
     assert not work.has_more(16, 1)
 
 
-def test_a_tree_with_a_call_past_the_end_keeps_its_slot_when_the_others_have_ended():
+@pytest.mark.parametrize(("whole", "then"), [(True, None), (False, (20, 3))])
+def test_a_tree_keeps_its_slot_for_a_call_past_the_end_unless_it_failed(whole, then):
     trees = sessions([(0, (0,)), (90, (1,)), (2, (2,))], [(0, (0,))])
     work = SessionDispatcher(ClosedLoop(1), trees, t0=0, close_at=50)
     work.take(0, 0)
     work.answered(0, 0, 10, whole=True)
     assert work.take(12, 0) == (12, 2)
-    work.answered(2, 12, 20, whole=True)
-    assert work.take(49, 0) is None
-
-
-def test_a_tree_that_failed_keeps_no_slot_for_a_call_past_the_end():
-    trees = sessions([(0, (0,)), (90, (1,)), (2, (2,))], [(0, (0,))])
-    work = SessionDispatcher(ClosedLoop(1), trees, t0=0, close_at=50)
-    work.take(0, 0)
-    work.answered(0, 0, 10, whole=True)
-    work.take(12, 0)
-    work.answered(2, 12, 20, whole=False)
-    assert work.take(49, 0) == (20, 3)
+    work.answered(2, 12, 20, whole=whole)
+    assert work.take(49, 0) == then
 
 
 @pytest.fixture
