@@ -95,7 +95,7 @@ def watched(*words, **environment):
     return process.returncode, out + err, lines
 
 
-def test_a_whole_run_leaves_no_secret_anywhere(here, folder, front):
+def test_a_whole_run_leaves_no_secret_and_gives_each_request_a_session(here, folder, front):
     definition = (paths.shipped("backends") / "vllm.toml").read_text()
     tokenizer = '[server.tokenize]\npath = "/tokenize"'  # it is asked for 600 words, one after the other
     assert tokenizer in definition
@@ -118,10 +118,6 @@ def test_a_whole_run_leaves_no_secret_anywhere(here, folder, front):
         "X-Gateway-Key=ENV:TEAM_KEY",
         "X-Session-Id=chat-{session}",
     ]
-
-
-def test_each_request_of_the_load_names_its_own_session_and_metrics_come_through_the_gateway(front):
-    """Of the run before."""
     assert {f"chat-{number}" for number in range(14)} <= set(front.sessions)
     assert "/metrics" in front.paths
 
@@ -137,8 +133,14 @@ def test_an_engine_whose_pages_are_hidden_is_measured_with_counters_of_its_own_a
         assert code == 3
         assert b"--metrics-url" in said
         code, said, _lines = watched(*words, "--metrics-url", server.url, **SECRETS)
-    assert code in MEASURED, said.decode()
-    assert summary()["cells"][0]["ttft_parts"]["engine_ms"] >= 60
+        assert code in MEASURED, said.decode()
+        assert summary()["cells"][0]["ttft_parts"]["engine_ms"] >= 60
+        own = (f"vllm={front.url}", *reach(folder), "--metrics-url", server.url)
+        code, said, _lines = watched("probe", *own, **SECRETS)
+        assert code in (0, 1), said.decode()
+        code, said, _lines = watched(*own, "--minutes", "0.1", "--no-report", **SECRETS)
+        assert code in MEASURED, said.decode()
+        assert f"--metrics-url {server.url}".encode() in said
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ class Options(Flags):
     launch: "LaunchMode"
     variants: Mapping[str, str]
     reach: "ReachFlags"
+    metrics_urls: tuple[str, ...]
     timeout: float
 
     @classmethod
@@ -101,9 +102,11 @@ def _engine(ref: "BackendRef", given: Options, say: "Say") -> "AbstractContextMa
     from harness.engines.start.launch_choice import as_launched, resolve_launch
     from harness.engines.start.request import EngineRequest
     from harness.spec.reach import with_reach
+    from harness.spec.server_urls import with_metrics_urls
 
     choice = resolve_launch(ref, given.launch)
     ref = as_launched(ref, choice)
+    (ref,) = with_metrics_urls([ref], [ref.label], given.metrics_urls)
     (ref,) = with_reach([ref], [ref.label], given.reach)
     if choice.mode == "simulate":
         ref = simulated(ref, ())

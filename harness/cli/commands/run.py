@@ -190,16 +190,6 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         help="how requests are spread over several URLs; least-outstanding counts those that the same load "
         "process has in flight; a chat keeps its URL (default: round-robin)",
     )
-    engines.add_argument(
-        "--metrics-url",
-        dest="metrics_urls",
-        action="append",
-        default=[],
-        metavar="[BACKEND=][ROLE@]URL",
-        help="read the counters and gauges of a running server here, not at its own URL; asked with the same "
-        "API key and certificates, at the same host also with --header and --query (repeatable: counters "
-        "are summed; with the ROLE prefill or decode kept apart)",
-    )
     engines.add_argument("--no-probe", dest="probe", action="store_false", help="skip the conformance probe")
 
 

@@ -64,6 +64,7 @@ class Options(RunOutput):
     urls: tuple[str, ...]
     minutes: float
     reach: "ReachFlags"
+    metrics_urls: tuple[str, ...]
     out: Path
 
     @classmethod
@@ -115,7 +116,8 @@ def main(given: Options) -> Result:
         models = _models(wanted, accesses, [reach.served_name for reach in reaches], ui)
         limit_s = _LOOK_SHARE * budget_s / len(wanted)
         asked = list(zip(wanted, models, accesses, strict=True))
-        definitions = [_definition(*known, ui) for known in asked]
+        hidden = bool(given.metrics_urls)
+        definitions = [_definition(*known, ui, is_behind=hidden) for known in asked]
         servers = [
             _look(server, definition, model, access, limit_s, ui)
             for (server, model, access), definition in zip(asked, definitions, strict=True)
@@ -182,7 +184,7 @@ def _first(urls: str) -> str:
     return urls.partition("+")[0]
 
 
-def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backend":
+def _definition(given: Given, model: str, access: "Access", ui: "Ui", *, is_behind: bool) -> "Backend":
     """The engine that answers there, by its answers; where they fit none, by the user's name of it.
 
     Raises SpecError where that name is another engine's, and SetupError where it lacks what that engine has.
@@ -202,7 +204,7 @@ def _definition(given: Given, model: str, access: "Access", ui: "Ui") -> "Backen
     if named and not recognised:
         recognition = "as named"
         with closing(Server(definition, url, model, access)) as server:
-            server.check_reachable()
+            server.check_reachable(is_behind=is_behind)
     ui.note(f"{url}: {definition.backend.title} ({recognition}), model {model}")
     if named and given.alias != definition.name:
         raise SpecError(
@@ -308,13 +310,14 @@ def _hint(url: str, status: int, chosen: str | None) -> str:
 
 
 def words_of(servers: Sequence[Found], loads: "Loads", given: Options) -> list[str]:
-    """The words after `bench run`."""
-    words = [
-        "--scenario",
-        SCENARIO,
-        "--backends",
-        ",".join(f"{found.given.alias}={found.backend}={found.given.url}".lstrip("=") for found in servers),
-    ]
+    """The words after `bench run`. Raises SpecError for a --metrics-url that must not be shown."""
+    from harness.spec.backend_refs import parse_backend_list
+    from harness.spec.server_urls import with_metrics_urls
+
+    backends = ",".join(
+        f"{found.given.alias}={found.backend}={found.given.url}".lstrip("=") for found in servers
+    )
+    words = ["--scenario", SCENARIO, "--backends", backends]
     words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
     words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]
     if loads.timeout_s is not None:
@@ -324,6 +327,9 @@ def words_of(servers: Sequence[Found], loads: "Loads", given: Options) -> list[s
     if not loads.probe:
         words.append("--no-probe")
     words += options.reach_words(given.reach)
+    refs = parse_backend_list(backends)
+    with_metrics_urls(refs, [ref.label for ref in refs], given.metrics_urls)
+    words += [word for url in given.metrics_urls for word in ("--metrics-url", url)]
     if given.out != options.RESULTS:
         words += ["--out", str(given.out)]
     if given.metrics_port:

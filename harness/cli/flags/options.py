@@ -153,6 +153,16 @@ def add_reach(
         reach.add_argument(flag, dest=field, metavar=metavar, help=text)
     for field, (flag, metavar, text) in _REACH_REPEATABLE.items():
         reach.add_argument(flag, dest=field, action="append", default=[], metavar=metavar, help=text)
+    reach.add_argument(
+        "--metrics-url",
+        dest="metrics_urls",
+        action="append",
+        default=[],
+        metavar="[BACKEND=][ROLE@]URL",
+        help="read the counters and gauges of a running server here, not at its own URL; asked with the same "
+        "API key and certificates, at the same host also with --header and --query (repeatable: counters "
+        "are summed; with the ROLE prefill or decode kept apart)",
+    )
 
 
 def reach_flags(parsed: argparse.Namespace) -> "ReachFlags":

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -199,6 +200,8 @@ def test_a_server_whose_answers_fit_no_engine_is_the_one_that_it_is_named(called
         _, error = called(f"vllm={url}")
         assert "a chat request got 503" in error  # the first look
     with server() as url:
+        _, error = called(f"vllm={url}", "--metrics-url", "http://127.0.0.1:9")
+        assert "a chat request got 503" in error
         code, error = called(f"vllm={url}")
     assert code == ExitCode.SETUP
     hint = "openai=URL takes any server; behind a gateway name the engine's own address too: --metrics-url"
@@ -273,23 +276,26 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
     assert "secret" not in error
 
 
+SEEN = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
+ASKED = url.Options(
+    urls=(),
+    minutes=2.0,
+    reach=ReachFlags(),
+    metrics_urls=(),
+    out=options.RESULTS,
+    json=True,
+    no_report=True,
+    verbose=True,
+    metrics_port=("127.0.0.1", 9),
+)
+
+
 @pytest.mark.parametrize(("alias", "labels"), [("", ("vllm_h_1", "vllm_h_2")), ("new", ("vllm", "new"))])
 def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
-    asked = url.Options(
-        urls=(),
-        minutes=2.0,
-        reach=ReachFlags(),
-        out=options.RESULTS,
-        json=True,
-        no_report=True,
-        verbose=True,
-        metrics_port=("127.0.0.1", 9),
-    )
-    seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
     given = [url.Given("http://h:1"), url.Given("http://h:2", alias)]
-    found = [url.Found(server, "vllm", seen) for server in given]
-    loads = fit([seen, seen], 120)
-    parsed = url.parsed(url.words_of(found, loads, asked), ("bench",))
+    found = [url.Found(server, "vllm", SEEN) for server in given]
+    loads = fit([SEEN, SEEN], 120)
+    parsed = url.parsed(url.words_of(found, loads, ASKED), ("bench",))
     prepared = prepare(parsed.run)
     assert prepared.labels == labels
     assert {backend.launch.mode for backend in prepared.backends} == {"attach"}
@@ -299,6 +305,31 @@ def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
     assert prepared.options.agreement is False
     assert prepared.scenario.request.timeout_s == 60
     assert (parsed.json, parsed.no_report, parsed.metrics_port) == (True, True, ("127.0.0.1", 9))
+
+
+@pytest.mark.parametrize(
+    ("alias", "backend", "metrics", "says"),
+    [
+        ("new", "vllm", "new=http://m:8000", None),
+        ("", "vllm", "prefill@http://m:8000", "no engine has the role 'decode'"),
+        ("", "vllm", "http://me:secret@m:8000", "the URL holds a user name or password"),
+        ("", "vllm", "http://m:8000?key=secret", "without '?' or '#'"),
+        ("", "openai", "http://m:8000", "give the server by its engine's name, such as vllm=URL"),
+    ],
+)
+def test_the_engines_own_address_is_passed_on_and_no_secret_of_a_wrong_one_shown(
+    alias, backend, metrics, says
+):
+    asked = replace(ASKED, metrics_urls=(metrics,))
+    found = [url.Found(url.Given("http://h:1", alias), backend, SEEN)]
+    if says is None:
+        words = url.words_of(found, fit([SEEN], 120), asked)
+        assert url.parsed(words, ("bench",)).run.metrics_urls == (metrics,)
+        return
+    with pytest.raises(SpecError) as raised:
+        url.words_of(found, fit([SEEN], 120), asked)
+    assert says in f"{raised.value} {raised.value.hint}"
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
