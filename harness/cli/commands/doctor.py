@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from harness.cli.display.live import wrapped
 from harness.cli.display.output import UNBROKEN, progress_display
-from harness.cli.display.result import Result
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
 from harness.cli.typed import Flags, typed
 from harness.errors import ExitCode
@@ -45,6 +45,7 @@ class Options(Flags):
     quick: bool
     api: "ApiName"
     load_from: "ClusterOptions | None"
+    json: bool
 
     @classmethod
     def from_parsed(cls, parsed: argparse.Namespace) -> Self:
@@ -77,16 +78,13 @@ def main(given: Options) -> Result:
 
     with closing(progress_display()) as ui, joined(given.load_from) as cluster:
         found = examine(QUICK if given.quick else LOADS, ui.stage, cluster, given.api)
+    put(Result(lambda screen: as_text(found, screen.rows)), as_json=given.json)
     kept = []
     if given.load_from is None and given.api == "chat":  # runs of this machine alone go by what is stored
         store(found)
         kept = [f"kept in {path()}"]
-    return Result(
-        lambda screen: as_text(found, screen.rows),
-        lambda: as_stored(found),
-        ExitCode.OK if found.verdict.fit_to_measure else ExitCode.INVALID,
-        kept,
-    )
+    code = ExitCode.OK if found.verdict.fit_to_measure else ExitCode.INVALID
+    return Result(document=lambda: as_stored(found), code=code, notes=kept)
 
 
 def as_text(found: DoctorResult, width: int = UNBROKEN) -> str:

@@ -25,8 +25,9 @@ def main(given: Options) -> Result:
     from harness.engines.start.containers.service import STOP_GRACE_S
 
     stopped, absent = list[str](), list[str]()
-    for name in given.names or [""]:
-        up = [container for container in containers.of_backend(name) if container.kept]
+    found = {name: containers.of_backend(name) for name in given.names or [""]}  # a wrong name stops none
+    for name, of_name in found.items():
+        up = [container for container in of_name if container.kept and container.engine not in stopped]
         if not up:
             absent.append(f"{name or 'nothing'} is {'not ' if name else ''}up")
         for container in up:  # each takes seconds

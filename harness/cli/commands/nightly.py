@@ -107,8 +107,9 @@ def main(given: Options) -> Result:
         _store(text, given.out, f"{began}-{suite.suite.name}.md")
         _store(drawn(night), given.out, charts)
     finally:  # also where nothing can be stored; where nobody reads it, it is stored
-        put(Result(text, lambda: _document(night)), as_json=given.json)
-    return Result(code=night.exit_code, notes=[f"page with charts: {given.out / 'nightly' / charts}"])
+        put(Result(text), as_json=given.json)  # as JSON that error is the one document
+    notes = [f"page with charts: {given.out / 'nightly' / charts}"]
+    return Result(document=lambda: _document(night), code=night.exit_code, notes=notes)
 
 
 def _document(night: "Night") -> dict[str, object]:

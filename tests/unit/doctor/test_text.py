@@ -1,9 +1,14 @@
 """What a person reads: every line, with what is not known said to be so."""
 
+import json
+
 import pytest
 
 from harness.cli.commands.doctor import as_text
+from harness.cli.main import main
+from harness.doctor import examine, result
 from harness.doctor.verdict import conclude
+from harness.errors import ExitCode, StorageError
 from harness.model import Dispersions, DoctorResult, LoadNode, OnNode, ScriptedServer
 from tests.factories import documents
 from tests.factories.doctor import rate, streams
@@ -54,6 +59,20 @@ def test_the_gpus_that_telemetry_will_read_are_named_where_there_are_any():
     shown = text([streams(8)], {**MACHINE, "host": host}).splitlines()
     assert "GPUs     2× H100, 1× L4; driver 580.1" in shown
     assert "GPUs" not in text([streams(8)])
+
+
+def test_what_was_measured_is_printed_though_it_cannot_be_stored(monkeypatch, capsys):
+    """As JSON the error is the one document."""
+
+    def full(_result):
+        raise StorageError("No space left on device")
+
+    monkeypatch.setattr(examine, "examine", lambda *_: found([streams(8)]))
+    monkeypatch.setattr(result, "store", full)
+    assert main(["doctor"]) == ExitCode.SETUP
+    assert "exact to ±0.1 ms up to 8 streams" in capsys.readouterr().out
+    assert main(["doctor", "--json"]) == ExitCode.SETUP
+    assert json.loads(capsys.readouterr().out)["error"] == "No space left on device"
 
 
 @pytest.mark.parametrize("columns", [60, 80])

@@ -49,6 +49,13 @@ def test_what_is_not_up_is_said_and_the_others_are_stopped(docker, capsys):
     assert capsys.readouterr().err == "nothing is up\n"
 
 
+def test_a_name_that_is_wrong_stops_none_and_what_is_named_twice_is_stopped_once(docker, capsys):
+    assert main(["down", "vllm", "sglagn"]) == ExitCode.USAGE
+    assert docker.removed == []
+    assert main(["down", "vllm@eager", "vllm"]) == ExitCode.OK
+    assert docker.removed == ["project-vllm@eager", "project-vllm"]
+
+
 def test_all_are_stopped_where_nobody_reads_which(docker, monkeypatch):
     """As in `bench down | head -1`."""
     closed = io.StringIO()

@@ -119,7 +119,9 @@ def test_a_page_that_nobody_reads_is_stored(night, tmp_path, monkeypatch):
     assert len(list((tmp_path / "kept" / "nightly").iterdir())) == 2
 
 
-def test_the_page_of_the_job_is_written_though_the_disk_of_the_results_is_full(night, tmp_path, monkeypatch):
+def test_the_page_of_the_job_is_written_though_the_disk_of_the_results_is_full(
+    night, tmp_path, monkeypatch, capsys
+):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -127,6 +129,9 @@ def test_the_page_of_the_job_is_written_though_the_disk_of_the_results_is_full(n
     job = tmp_path / "job.md"
     assert main(["nightly", "mine.toml", "--page", str(job)]) == ExitCode.SETUP
     assert job.read_text().startswith("# Nightly: mine\n")
+    assert capsys.readouterr().out == job.read_text()
+    assert main(["nightly", "mine.toml", "--json"]) == ExitCode.SETUP
+    assert json.loads(capsys.readouterr().out)["exit_code"] == ExitCode.SETUP, "the error alone"
 
 
 def test_flags_change_every_run(night):
