@@ -41,6 +41,13 @@ def test_a_name_that_nobody_knows_is_not_ours(monkeypatch):
     assert not machine.is_this_machine("nowhere.invalid")
 
 
+def test_processor_and_memory_are_what_the_kernel_says(monkeypatch):
+    files = {"/proc/cpuinfo": "cores: 1\nmodel name\t: AMD EPYC\n", "/proc/meminfo": "MemTotal: 2048 kB"}
+    monkeypatch.setattr(machine, "text_of", lambda path: files.get(str(path), ""))
+    facts = machine.host_facts()
+    assert (facts.cpu, facts.memory_bytes) == ("AMD EPYC", 2 << 20)
+
+
 def test_what_cannot_be_read_is_none(monkeypatch):
     def unread(self, **_options):
         raise PermissionError

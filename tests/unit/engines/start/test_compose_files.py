@@ -295,27 +295,25 @@ def test_an_engine_over_two_gpus_gets_both():
     assert made["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] == ["0", "1"]
 
 
-def test_a_definitions_own_dollar_sign_stays_one():
+def taking(*arguments):
+    """A definition whose engine has these arguments."""
     table = {
         "backend": {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"},
         "server": {"ready_path": "/", "startup_timeout_s": 1},
-        "engine": {"args": ["$HOME", "{port}"]},
+        "engine": {"args": list(arguments)},
         "image": {"cpu": {"name": "n", "tag": "t"}},
         "compose": {"port": 80, "healthcheck": ["CMD", "true"]},
     }
-    definition = parse_backend(table, "x.toml")
+    return parse_backend(table, "x.toml")
+
+
+def test_a_definitions_own_dollar_sign_stays_one():
+    definition = taking("$HOME", "{port}")
     assert service(definition, "cpu", plain_fill(definition), hub=False)["command"] == ["$$HOME", "80"]
 
 
 def test_what_only_a_process_has_is_an_error_in_a_container():
-    table = {
-        "backend": {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"},
-        "server": {"ready_path": "/", "startup_timeout_s": 1},
-        "engine": {"args": ["{bin}/x"]},
-        "image": {"cpu": {"name": "n", "tag": "t"}},
-        "compose": {"port": 80, "healthcheck": ["CMD", "true"]},
-    }
-    definition = parse_backend(table, "x.toml")
+    definition = taking("{bin}/x")
     with pytest.raises(SpecError, match="nothing to fill"):
         service(definition, "cpu", plain_fill(definition), hub=False)
 
