@@ -241,6 +241,21 @@ def test_wrong_paths_are_one_sentence(tmp_path):
         local_model(str(tmp_path / "gone.gguf"))
 
 
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ("org/Model-0.5B", "`hf download org/Model-0.5B`"),
+        ("models/small.gguf", "`bench list models`"),
+        ("./org/model", "`bench list models`"),
+    ],
+)
+def test_a_name_of_the_model_hub_gets_the_command_that_downloads_it(given, hint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SetupError, match="no such file or folder") as error:
+        local_model(given)
+    assert hint in error.value.hint
+
+
 def test_a_track_without_a_source_is_a_mistake_in_the_file():
     with pytest.raises(SpecError, match="names no source"):
         ensure(Model("M", "MIT", tracks={"q4": Track("gguf", "Q4")}))

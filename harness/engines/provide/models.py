@@ -1,5 +1,6 @@
 """Weights on this machine: out of a package, off a path, or converted; checksums verified, cached."""
 
+import re
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
 from harness.spec.models import Model, Random, Track, choose_model, choose_track, load_models
 from harness.untrusted import read_document
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?<!\.gguf)")  # of a repository: an owner and a model
 
 
 def find_model(given: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
@@ -72,7 +75,10 @@ def local_model(path: str) -> tuple[str, Model]:
             }
         context = None
     else:
-        raise SetupError("no such file or folder", where=f"--model {path}")
+        hint = "`bench list models` has those that need no path"
+        if _HUB_NAME.fullmatch(path):
+            hint = f"weights of a model hub are given as a folder: that of `hf download {path}`"
+        raise SetupError("no such file or folder", where=f"--model {path}", hint=hint)
     return folder.stem if entry == "file" else folder.name, Model(
         title=str(folder), licence="unknown", context_tokens=context, tracks=tracks
     )
