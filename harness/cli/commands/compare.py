@@ -157,9 +157,9 @@ def _markdown(document: RunComparison, gate: Sequence[str]) -> Iterator[str]:
     from harness.report.text import baseline
 
     yield baseline.markdown(document)
-    for first, *rows in [gate] if gate else ():
-        yield f"\n**{markdown_escaped(first)}**"
-        yield from ("", *(f"- {markdown_escaped(row.strip())}" for row in rows))
+    if gate:
+        yield f"\n**{markdown_escaped(gate[0])}**\n\n"
+        yield from (f"- {markdown_escaped(row.strip())}" for row in gate[1:])
 
 
 def _baseline(given: Options, runs: "Sequence[Run]") -> str | None:

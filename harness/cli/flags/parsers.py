@@ -61,8 +61,8 @@ Run `bench COMMAND --help` for the options of a command."""
 
 _LISTED = {  # what is missing -> where its names are
     "RUN": "`bench list runs` lists those in results",
-    "BACKEND": "`bench list backends` lists them",
-    "SUITE": "`bench list suites` lists them",
+    "BACKEND": "`bench list backends` lists the names",
+    "SUITE": "`bench list suites` lists the names",
 }
 
 
@@ -75,9 +75,11 @@ class _Parser(argparse.ArgumentParser):
         self.register("type", float, argument_types.number)
 
     def error(self, message: str) -> NoReturn:
-        _, _, missing = message.partition("are required: ")
-        listed = next((_LISTED[name] for name in missing.split(", ") if name in _LISTED), None)
-        raise SpecError(message, hint=listed or f"`{self.prog} --help` lists the options")
+        missing = message.partition("are required: ")[2].split(", ")
+        hints = [_LISTED[name] for name in missing if name in _LISTED]
+        if len(hints) < len(missing):
+            hints.append(f"`{self.prog} --help` lists the options")
+        raise SpecError(message, hint="; ".join(hints))
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Refuses `--flag=--`, whose value Python before 3.13 would drop and give the flag an empty list."""
