@@ -129,19 +129,15 @@ def test_nothing_is_due_in_a_window_that_has_closed(over_cap: Literal["wait", "d
         assert work.next_due(10, 0) == NEVER  # the drain may sleep
 
 
-def test_a_chat_that_waits_past_the_end_keeps_its_slot() -> None:
+@pytest.mark.parametrize(("whole", "then"), [(True, None), (False, (10, 2))])
+def test_a_chat_that_waits_past_the_end_keeps_its_slot_unless_it_failed(
+    whole: bool, then: tuple[int, int] | None
+) -> None:
     work = SessionDispatcher(ClosedLoop(1), _chats(2, 1, think=(0, 50, 0)), t0=0, close_at=40)
     assert work.take(0, 0) == (0, 0)
-    work.answered(0, 0, 10, whole=True)  # its next turn is due at 60
-    assert work.take(39, 0) is None
+    work.answered(0, 0, 10, whole=whole)  # its next turn would be due at 60
+    assert work.take(39, 0) == then
     assert not work.has_more(39, 0)
-
-
-def test_a_chat_that_failed_frees_its_slot_whatever_its_next_turn_would_have_waited() -> None:
-    work = SessionDispatcher(ClosedLoop(1), _chats(2, 1, think=(0, 50, 0)), t0=0, close_at=40)
-    assert work.take(0, 0) == (0, 0)
-    work.answered(0, 0, 10, whole=False)
-    assert work.take(39, 0) == (10, 2)
 
 
 def test_turns_of_a_closed_loop_that_the_end_overtook_are_no_requests_at_the_cap() -> None:
