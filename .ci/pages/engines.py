@@ -13,11 +13,11 @@ HEAD = """# Engines
 This page lists every engine that `bench` knows: how it starts, what it can do, what tilts a comparison, and
 whether it was run.
 
-It is made from `backends/*.toml` by `make pages`; a test compares the two. `bench probe NAME` checks what
-a definition says on the server itself, and so does every run before its first cell.
-[How to add an engine](adding-an-engine.md).
+It is made from `backends/*.toml` by `make pages`; each file names the sources that it was read from.
+`bench probe NAME` checks what a definition says on the server itself, and so does every run before its
+first cell. [How to add an engine](adding-an-engine.md).
 """
-NO = "–"
+NO, UNKNOWN = "–", "?"
 # "none" brings its own model, and has no row.
 _FORMS = {
     "gguf": "GGUF",
@@ -29,11 +29,15 @@ _FORMS = {
     "powerinfer": "PowerInfer GGUF",
     "any": "of the engines behind it",
 }
-ALL = """Each is declared, and the scripted server uses its dialect in a test. "Measured here on a CPU" is a
-system that the project's own tests also run for real, with the version that they run. On a GPU llama.cpp,
+ALL = """Each is declared, and the scripted server uses its dialect in a test. *On a CPU* are systems that the
+project's own tests also run for real, with the version that they run. On a GPU llama.cpp,
 vLLM 0.26 and SGLang 0.5.16 were measured ([on an H200](gpu-box.md#vllm-and-sglang-on-an-h200)). A front
 passes requests on to engines. A library has no server, and runs behind a small one of bench's own, whose cost
 is measured and reported.
+"""
+START = """Every engine can be attached to, where it runs already (`NAME=URL`), and simulated. Beyond that:
+"""
+SPOKEN = """A question mark is what is not known.
 """
 
 
@@ -57,12 +61,11 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     yield ""
     yield ALL
     yield from _table(
-        ("system", "kind", "project", "licence", "as of", "real server"),
+        ("system", "kind", "licence", "as of", "real server"),
         [
             (
                 _name(definition),
-                definition.backend.kind,
-                definition.backend.status,
+                _kind(definition),
                 definition.backend.licence,
                 *_facts(definition),
             )
@@ -71,6 +74,7 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     )
     yield "## How they start"
     yield ""
+    yield START
     yield from _table(
         ("engine", "launch", "images", "weights"),
         [
@@ -80,6 +84,7 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     )
     yield "## How they are spoken to"
     yield ""
+    yield SPOKEN
     yield from _table(
         (
             "engine",
@@ -94,14 +99,14 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
                 _name(definition),
                 "yes" if definition.dialect.exact_output else "cannot",
                 _structured(definition),
-                definition.dialect.habits.unknown_fields or "not known",
-                {True: "yes", False: "no", None: "not known"}[definition.dialect.habits.cached_tokens],
+                definition.dialect.habits.unknown_fields or UNKNOWN,
+                {True: "yes", False: "no", None: UNKNOWN}[definition.dialect.habits.cached_tokens],
                 {
                     "last": "last chunk",
                     "finish": "with the finish reason",
                     "each": "in each chunk",
                     "never": "never",
-                }.get(definition.dialect.habits.usage or "", "not known"),
+                }.get(definition.dialect.habits.usage or "", UNKNOWN),
             )
             for definition in engines
         ],
@@ -109,15 +114,9 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     yield "## What they keep and report"
     yield ""
     yield from _table(
-        ("engine", "prefix cache", "cache reset", "version", "metrics", "series"),
+        ("engine", "prefix cache", "cache reset", "metrics", "series"),
         [
-            (
-                _name(definition),
-                _cache(definition),
-                _reset(definition),
-                _version(definition),
-                *_metrics(definition.metrics),
-            )
+            (_name(definition), _cache(definition), _reset(definition), *_metrics(definition.metrics))
             for definition in engines
         ],
     )
@@ -137,6 +136,11 @@ def _name(engine: Backend) -> str:
     return f"[{engine.backend.title}](#{engine.name})"
 
 
+def _kind(engine: Backend) -> str:
+    header = engine.backend
+    return header.kind + ("" if header.status == "active" else f", {header.status}")
+
+
 def _facts(engine: Backend) -> tuple[str, str]:
     facts = engine.facts
     if facts is None:
@@ -148,7 +152,7 @@ def _measured(engine: Backend, facts: Facts) -> str:
     process = engine.process
     install, caveat = (process.install, process.caveat) if process else (None, None)
     version = (install and pinned(install)) or facts.version
-    return f"measured here on a CPU: {version}" + (f" ({caveat})" if caveat else "")
+    return f"on a CPU: {version}" + (f" ({caveat})" if caveat else "")
 
 
 def _launch(engine: Backend) -> str:
@@ -157,8 +161,8 @@ def _launch(engine: Backend) -> str:
     if engine.process_cuda:
         untried = engine.process_cuda.not_run
         modes.append("process on an NVIDIA GPU" + (f" (not run on {untried} yet)" if untried else ""))
-    modes += ["compose" if engine.compose else "", "attach", "simulate"]
-    return "; ".join(filter(None, modes))
+    modes += ["compose" if engine.compose else ""]
+    return "; ".join(filter(None, modes)) or NO
 
 
 def _images(engine: Backend) -> str:
@@ -169,7 +173,7 @@ def _images(engine: Backend) -> str:
 def _tracks(engine: Backend) -> str:
     tracks = [variant.track for variant in engine.variants.values() if variant.track]
     form = _FORMS[engine.backend.weights]
-    return f"{form}: {', '.join(dict.fromkeys(tracks)) or 'as the model has'}"
+    return form + (f": {', '.join(dict.fromkeys(tracks))}" if tracks else "")
 
 
 def _structured(engine: Backend) -> str:
@@ -188,12 +192,10 @@ def _cache(engine: Backend) -> str:
         "blocks": f"blocks of {cache.block_tokens} tokens" if cache.block_tokens else "blocks",
         "tokens": "any prefix",
         "slots": "one prompt per slot",
-        "": "not known",
+        "": UNKNOWN,
     }[cache.matching]
-    default = {True: "on by default", False: "off by default, switched on", None: "default not known"}[
-        cache.default
-    ]
-    return f"{matching}; {default}"
+    default = {True: "; on by default", False: "; off by default, switched on", None: ""}[cache.default]
+    return f"{matching}{default}"
 
 
 def _reset(engine: Backend) -> str:
@@ -204,19 +206,14 @@ def _reset(engine: Backend) -> str:
     return f"`{reset.method} {reset.path}`" + (f"; leaves {reset.leaves}" if reset.leaves else "")
 
 
-def _version(engine: Backend) -> str:
-    version = engine.server.version
-    return f"`{version.path}`" if version else "of the package or image"
-
-
 def _metrics(metrics: Metrics | None) -> tuple[str, str]:
     if metrics is None:
         return NO, NO
-    groups = (("counters", metrics.counters), ("gauges", metrics.gauges), ("histograms", metrics.histograms))
-    known = [(name, [key for key in group.__slots__ if getattr(group, key)]) for name, group in groups]
+    groups = (metrics.counters, metrics.gauges, metrics.histograms)
+    known = [key for group in groups for key in group.__slots__ if getattr(group, key)]
     where = f"`{metrics.path}`" + (f", `{metrics.json.path}` (JSON)" if metrics.json else "")
     where += ", on a port of its own" if metrics.own_port else ""
-    return where, "; ".join(f"{name}: {', '.join(keys)}" for name, keys in known if keys)
+    return where, ", ".join(known)
 
 
 def _about(engine: Backend) -> Iterator[str]:
@@ -225,9 +222,8 @@ def _about(engine: Backend) -> Iterator[str]:
     yield ""
     yield f"## {header.title}: `{engine.name}`"
     yield ""
-    yield f"<{header.homepage}>" + (f" {header.note}" if header.note else "")
-    if engine.facts:
-        yield f"Read in: {engine.facts.source}."
+    definition = f"[its definition](../backends/{engine.name}.toml)"
+    yield f"<{header.homepage}>, {definition}" + (f" {header.note}" if header.note else "")
     yield ""
     for bias in header.bias:
         yield f"- {bias}"
@@ -240,7 +236,7 @@ def _about(engine: Backend) -> Iterator[str]:
         yield f"- {note}"
     yield ""
     if engine.attach:
-        yield from ("Start it, and attach:", "", "```", *engine.attach.start, "```", "")
+        yield from ("Start it yourself:", "", "```", *engine.attach.start, "```", "")
     if engine.variants:
         yield from _table(
             ("variant", "is"),
