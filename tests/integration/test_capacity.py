@@ -45,7 +45,7 @@ def test_one_start_of_each_says_how_much_more_a_server_may_carry_without_a_verdi
     low, _, high = pair["ratio"]
     assert low <= 4 <= high
     assert "undecided whether wide carries more or less than narrow: 4 times the load" in done.stdout
-    assert "1 and 1 search, 3 are needed" in " ".join(done.stdout.split())
+    assert "1 search on each side, 3 are needed" in " ".join(done.stdout.split())
     bench("verify", str(run_folder()))
 
 
