@@ -10,10 +10,15 @@ from pathlib import Path
 import conditions
 import engines
 import issues
+import keys
 import metrics
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES: dict[str, Callable[[], str]] = {"engines": engines.page, "validity": issues.page}
+PAGES: dict[str, Callable[[], str]] = {
+    "engines": engines.page,
+    "scenario": keys.page,
+    "validity": issues.page,
+}
 PARTS: dict[str, Callable[[], str]] = {"fairness": conditions.page, "metrics": metrics.page}
 BEGIN, END = "<!-- made -->\n", "<!-- /made -->"
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from harness.host import paths
 from harness.spec.backend_refs import load_backend
+from harness.spec.scenario.definition import Scenario
+from harness.spec.scenario.generators import GENERATORS
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
@@ -40,3 +42,20 @@ def test_a_change_of_a_definition_changes_the_page():
     cannot = dataclasses.replace(definition, dialect=dataclasses.replace(definition.dialect, exact_output={}))
     assert page.of([cannot]) != page.of([definition])
     assert "| cannot |" in page.of([cannot])
+
+
+def test_every_table_and_generator_of_a_scenario_is_on_its_page():
+    text = (ROOT / "docs" / "scenario.md").read_text()
+    tables = {field.name for field in dataclasses.fields(Scenario)} - {
+        "profile"
+    }  # what was applied: no table
+    assert [name for name in tables if f"`[{name}]`" not in text] == []
+    assert [name for name in GENERATORS if f"| `{name}` |" not in text] == []
+
+
+def test_a_key_has_its_default_and_its_comment():
+    text = (ROOT / "docs" / "scenario.md").read_text()
+    assert "| `requests` | required | measured requests per load point |" in text
+    assert "| `duration_s` | – | stop sending after this, even if requests are left |" in text
+    assert '| `repeats` | `"auto"` | a number or `auto`; of `bench run`' in text
+    assert "`turns = 1`: questions of a chat" in text

@@ -38,7 +38,7 @@ def main(given: Options) -> Result:
         raise SpecError(f"{name!r} is not made of letters, digits, - and _ alone", where="NAME")
     path = Path(folder) / f"{name}.toml"
     text = Path(__file__).with_name(f"init_{given.kind}.toml").read_text(encoding="utf-8")
-    pages = {"{workloads}": page_address("workloads"), "{engines}": page_address("adding-an-engine")}
+    pages = {"{keys}": page_address("scenario"), "{engines}": page_address("adding-an-engine")}
     for mark, value in {"{name}": name, "{path}": str(path), **pages}.items():
         text = text.replace(mark, value)
     if known := paths.definition(folder, name):

@@ -28,8 +28,8 @@ class Request:
     """Sampling is always sent explicitly, in the engine's own field names: defaults differ by engine."""
 
     api: ApiName = "chat"  # that requests speak, where --api does not say
-    temperature: Annotated[float, not_negative] = 0.0
-    top_p: float = 1.0
+    temperature: Annotated[float, not_negative] = 0.0  # of sampling
+    top_p: float = 1.0  # of sampling
     seed: int = 0  # of sampling; sent where the temperature is above 0
     thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
     thinking_budget: int | None = None  # tokens of reasoning at most, where the engine has a field for that
@@ -40,7 +40,7 @@ class Request:
     encoding_format: Literal["float", "base64"] = "float"  # of vectors
     language: str = "en"  # that is spoken in recordings; "": the server finds out
     dimensions: Count | None = None  # of vectors, of models that can shorten them; None: the model's own
-    timeout_s: Duration = 300.0
+    timeout_s: Duration = 300.0  # of a request, from its send; one that takes longer has failed
     fields: dict[str, object] = field(default_factory=dict)  # others, sent with every request as they stand
 
     def check(self, where: str, answers: Gives) -> None:
@@ -76,13 +76,13 @@ class Cache:
     those of later turns excepted. any: as the cell before left it.
     """
 
-    state: Literal["cold", "warm", "primed", "any"] = "cold"
+    state: Literal["cold", "warm", "primed", "any"] = "cold"  # of the prefix cache as each cell begins
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    name: str
-    purpose: str
+    name: str  # by which runs are listed
+    purpose: str  # a sentence: what it asks of a server
     rules: Literal["", "agentx"] = ""  # of a standard: what they lock cannot be set otherwise
 
     def check(self, where: str) -> None:

@@ -32,9 +32,9 @@ Burstiness = Annotated[float, at_least(_MOST_BURSTY, math.inf)]
 class Segment:
     """A stretch of the rate profile; the factors are of the load point's rate, linear in between."""
 
-    seconds: float
-    start: float
-    end: float
+    seconds: float  # of the stretch
+    start: float  # factor at its begin
+    end: float  # factor at its end
 
     @property
     def gain(self) -> float:
@@ -51,19 +51,19 @@ class Load:
     """
 
     requests: Count  # measured requests per load point
-    concurrency: tuple[int, ...] = ()
-    rate: tuple[float, ...] = ()  # requests per second
+    concurrency: tuple[int, ...] = ()  # closed loop: requests kept in flight
+    rate: tuple[float, ...] = ()  # open loop: requests per second
     replay_speed: tuple[float, ...] = ()  # of a trace with its own times: 1 as recorded, 2 twice as fast
     # Times the KV cache: so many tokens are asked for between two uses of one prefix. 0: none is used twice.
     working_set: tuple[float, ...] = ()
     kv_tokens: AtLeastOne | None = None  # what that cache holds; None: as the first engine reports it
     rest_s: Seconds = 0.0  # with one request in flight: nothing is sent between warm-up and measured part
-    arrival: Arrival = "poisson"
+    arrival: Arrival = "poisson"  # of a rate
     burstiness: Burstiness = 1.0  # of gamma arrivals: 1 is Poisson, below it more bursty, above more regular
-    profile: tuple[Segment, ...] = ()  # of the rate over time; empty: flat
+    profile: tuple[Segment, ...] = ()  # of the rate over time: stretches, factors of it; empty: flat
     repeat_profile: bool = False  # start over at its end; else its last rate goes on
     think_time_s: Seconds = 0.0  # closed loop: mean wait before a slot sends again
-    think_time: Literal["exponential", "constant"] = "exponential"
+    think_time: Literal["exponential", "constant"] = "exponential"  # how these waits are spread
     abandon_share: float = 0.0  # of the requests, drawn: their users hang up, and no latency is of them
     abandon_after_s: float = 0.0  # from the send until these users do
     # Closed loop: slots begin one after another, over the time of one answer, or all at once. Spread takes a
@@ -74,8 +74,8 @@ class Load:
     min_seconds: Annotated[float, not_negative] = 10.0  # of a cell; a shorter one is SUSPECT
     min_answers: AtLeastOne = 100  # of a cell; with fewer it is SUSPECT
     min_coverage: float = 0.0  # share of duration_s that first tokens and further ones reach; else INVALID
-    max_in_flight: AtLeastOne = 4096
-    over_cap: Literal["wait", "drop"] = "wait"
+    max_in_flight: AtLeastOne = 4096  # of an open loop
+    over_cap: Literal["wait", "drop"] = "wait"  # what a request does that is due above that cap
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Load)}

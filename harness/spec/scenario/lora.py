@@ -11,11 +11,11 @@ from harness.spec.scenario.limits import CountOrZero, NotNegative
 class LoraMix:
     """Adapters drawn from a seed. With `base`, the base model takes part as one more, the first."""
 
-    adapters: CountOrZero = 0  # 0: none, and no request names one
-    assignment: Literal["round-robin", "zipf", "weighted"] = "round-robin"
+    adapters: CountOrZero = 0  # how many; 0: none, and no request names one
+    assignment: Literal["round-robin", "zipf", "weighted"] = "round-robin"  # which request names which
     zipf_exponent: NotNegative = 1.0  # of zipf: the base model is asked most, then adapter-1
     weights: tuple[float, ...] = ()  # of weighted: shares of the base model, then of each adapter
-    base: bool = True
+    base: bool = True  # the base model takes part
 
     @property
     def names(self) -> tuple[str, ...]:

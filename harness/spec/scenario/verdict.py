@@ -27,8 +27,8 @@ class Verdict:
     # Of `bench run` with two backends or more, given with --set of any number. "auto": until every verdict
     # on the primary metric is decided, from min_repeats to max_repeats.
     repeats: int | Literal["auto"] = "auto"
-    min_repeats: int = 3
-    max_repeats: int = 10
+    min_repeats: int = 3  # of "auto"
+    max_repeats: int = 10  # of "auto"
     # What happens to an engine between two repeats. "auto": restart, or keep where bench did not start it.
     between_repeats: Literal["auto", BetweenRepeats] = "auto"
     cool_down_s: Seconds = 2.0  # between two engines
