@@ -17,7 +17,7 @@ from harness.stats.runs import Floats, Shift
 from harness.stats.student import t_cdf
 
 FAR = 5.0  # deviations from the median of its neighbours: 1 of 100,000 normal values
-MOST_ODD = 0.1  # of the values
+MOST_ODD = 0.1  # of the values, or one of them
 ALPHA = 0.01
 STRETCH_ALPHA = 0.0001  # where nights resemble their neighbours, chance makes stretches
 MEDIAN_STEP = 0.954  # deviations between two normal values, in the median
@@ -84,7 +84,7 @@ def _usual(values: Floats, least: int) -> NDArray[np.intp]:
 
     Such a value is on no level. Even a part of it in a mean makes a level of two and a third that is a bit
     high, and its square in the spread would hide a step for as long as it is there. Fewer than `least` in a
-    row can be odd. Where more than MOST_ODD are, they are what is usual.
+    row can be odd. Where more than MOST_ODD are, and more than one, they are what is usual.
     """
     all_places, window = np.arange(len(values)), 2 * least - 1
     if len(values) < window:
@@ -94,7 +94,8 @@ def _usual(values: Floats, least: int) -> NDArray[np.intp]:
     # Around each value, the one before and the one after: next to a step one of the three is on its side.
     firsts = np.clip(all_places + np.array([[-1], [0], [1]]) - (least - 1), 0, len(medians) - 1)
     near = np.abs(values - medians[firsts]).min(axis=0) <= FAR * deviation
-    return np.flatnonzero(near) if near.mean() >= 1 - MOST_ODD else all_places
+    odd = len(values) - np.count_nonzero(near)
+    return np.flatnonzero(near) if odd <= max(MOST_ODD * len(values), 1) else all_places
 
 
 def _splits(values: Floats, offset: int, least: int, rounded_to: float) -> list[int]:

@@ -1,9 +1,11 @@
 """How often a nightly gate fails where nothing changed, and how many nights it takes to see a step.
 
-    python -m tests.bench.nights_study [--series 200] [--nights 90] [--noise 0.03] [--floor 0.05] [--seed 0]
+    python -m tests.bench.nights_study [--series 200] [--nights 90] [--before 30] [--bad 0] [--noise 0.03]
+                                       [--floor 0.05] [--seed 0]
 
 Draws series of one figure with a deviation of --noise, in which each night has the correlation of its row
-with the night before. The gate judges after every night, from the sixth on. Prints a Markdown table.
+with the night before. One night of each, before the step if there is one, is worse by --bad. The gate judges
+after every night, from the sixth on. Prints a Markdown table.
 """
 
 import argparse
@@ -15,7 +17,7 @@ from harness.stats.steps import apart, levels
 
 CORRELATIONS = (0.0, 0.3, 0.5, 0.7)
 FIRST = 6  # nights, from which a level can be judged
-BEFORE, AFTER, STEP = 30, 30, 0.1
+AFTER, STEP = 30, 0.1
 
 
 def drawn(random: np.random.Generator, nights: int, correlation: float) -> Floats:
@@ -43,6 +45,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--series", type=int, default=200)
     parser.add_argument("--nights", type=int, default=90)
+    parser.add_argument("--before", type=int, default=30)
+    parser.add_argument("--bad", type=float, default=0.0)
     parser.add_argument("--noise", type=float, default=0.03)
     parser.add_argument("--floor", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)
@@ -52,17 +56,21 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|")
     for correlation in CORRELATIONS:
-        random = np.random.default_rng(asked.seed)
+        random, bad_nights = (np.random.default_rng(seed) for seed in (asked.seed, asked.seed + 1))
         failed, waited, held = 0, [], []
         for _ in range(asked.series):
             same = asked.noise * drawn(random, asked.nights, correlation)
+            same[bad_nights.integers(asked.nights)] += asked.bad
             failed += any(fails(same[:night], asked.floor) for night in range(FIRST, asked.nights + 1))
-            worse = asked.noise * drawn(random, BEFORE + AFTER, correlation)
-            worse[BEFORE:] += STEP
-            seen = (night for night in range(1, AFTER + 1) if fails(worse[: BEFORE + night], asked.floor))
+            worse = asked.noise * drawn(random, asked.before + AFTER, correlation)
+            worse[asked.before :] += STEP
+            worse[bad_nights.integers(asked.before)] += asked.bad
+            seen = (
+                night for night in range(1, AFTER + 1) if fails(worse[: asked.before + night], asked.floor)
+            )
             waited.append(next(seen, AFTER + 1))
             if waited[-1] <= AFTER:
-                held.append(holds(worse[: BEFORE + waited[-1]]))
+                held.append(holds(worse[: asked.before + waited[-1]]))
         seen_in = [sum(wait <= nights for wait in waited) for nights in (3, 10, AFTER)]
         found = [*(count / asked.series for count in (failed, *seen_in)), np.mean(held)]
         shares = " | ".join(f"{share:.0%}" for share in found)

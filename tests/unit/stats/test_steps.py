@@ -86,6 +86,14 @@ def test_an_odd_value_hides_no_step(odd, place):
     assert bounds(values) == [(0, 20), (20, 24)]
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_odd_value_hides_no_step_of_a_young_series(place):
+    values = np.repeat([0.0, 0.1], [4, 3]) + np.random.default_rng(7).normal(0, 0.01, 7)
+    assert bounds(values) == [(0, 4), (4, 7)]
+    values[place] += 0.5
+    assert bounds(values) == [(0, 4), (4, 7)]
+
+
 def test_an_odd_value_moves_no_level():
     noise = np.random.default_rng(9).normal(0, 0.01, 40)
     values = np.repeat([0.0, 0.1], [20, 20]) + noise
