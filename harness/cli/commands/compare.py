@@ -1,7 +1,7 @@
 """`bench compare`: runs of any machine against a baseline; the exit code is a gate."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,6 @@ from harness.cli.flags import options
 from harness.cli.typed import Flags
 from harness.errors import ExitCode, SpecError
 from harness.model import GateRow, RunComparison, as_json
-from harness.model.lines import wrap
-from harness.report.wording import markdown_escaped
 
 if TYPE_CHECKING:
     from harness.verdicts.baseline import Run
@@ -96,8 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: Options) -> Result:
     from msgspec.structs import replace
 
+    from harness.report.blocks.comparison import compared, gate
     from harness.report.findings.against import concluded
-    from harness.report.text.baseline import gate_lines
+    from harness.report.text.markdown_text import markdown
+    from harness.report.text.terminal_text import terminal
     from harness.verdicts.baseline import compare_runs, not_allowed, refused
 
     if given.undecided != "fail" and not given.fail_on:
@@ -121,10 +121,16 @@ def main(given: Options) -> Result:
     skipped = given.undecided == "skip" and not any(row.kind in _WORSE for row in document.gate)
     if given.html:
         runs_page.write(given.html, runs, document)
-    gate = list(gate_lines(document.gate, failed=failed, worse=not skipped)) if given.fail_on else []
     code = ExitCode.OK if not failed else ExitCode.SKIPPED if skipped else ExitCode.LIMIT_FAILED
+
+    def text(screen: Screen) -> str:
+        found = [*compared(document)]
+        if given.fail_on:
+            found.append(gate(document.gate, failed=failed, worse=not skipped))
+        return markdown(found) if given.markdown else terminal(found, screen.width, screen.color)
+
     return Result(
-        lambda screen: _markdown(document, gate) if given.markdown else _terminal(document, gate, screen),
+        text,
         lambda: {**as_json(document), "conclusion": as_json(concluded(document))},
         code,
     )
@@ -143,23 +149,6 @@ def _judged(document: RunComparison, fail_on: Sequence[str]) -> tuple[GateRow, .
                             hint="measure them with --accuracy")  # fmt: skip
         rows = (*(row for row in rows if row.metric != ACCURACY_DROP), *drops(document.accuracy))
     return rows
-
-
-def _terminal(document: RunComparison, gate: Sequence[str], screen: Screen) -> Iterator[str]:
-    from harness.report.text import baseline
-
-    yield baseline.terminal(document, screen.width, screen.color)
-    for row in gate:
-        yield from wrap(row, screen.width, subsequent_indent="    ")
-
-
-def _markdown(document: RunComparison, gate: Sequence[str]) -> Iterator[str]:
-    from harness.report.text import baseline
-
-    yield baseline.markdown(document)
-    if gate:
-        yield f"\n**{markdown_escaped(gate[0])}**\n\n"
-        yield from (f"- {markdown_escaped(row.strip())}" for row in gate[1:])
 
 
 def _baseline(given: Options, runs: "Sequence[Run]") -> str | None:

@@ -1,15 +1,15 @@
-"""What is said of runs that were compared with a baseline, in order."""
+"""What is said of runs that were compared with a baseline, in order, and of the gate on it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness.model import ComparedFigure, ComparedPair, ComparedRun, Difference, RunComparison
+from harness.model import ComparedFigure, ComparedPair, ComparedRun, Difference, GateRow, RunComparison
 from harness.model.grouping import grouped
 from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.blocks.block import Block, Fold, Gap, Line, Outline, Section
 from harness.report.findings.accuracy_words import compared_accuracy
-from harness.report.findings.against import answers, missing_lines, pair_words, run_words
+from harness.report.findings.against import answers, missing_lines, pair_words, place_words, run_words
 from harness.report.tables.changes import by_load, change_table, legend
 from harness.report.view import point_words
 from harness.report.wording import listing, plain
@@ -61,3 +61,15 @@ def _difference(difference: Difference) -> Line:
 
 def _run(document: RunComparison, run: ComparedRun) -> Line:
     return Line(run_words(run), label="baseline" if run.name == document.baseline else "run", whole=True)
+
+
+def gate(rows: Sequence[GateRow], *, failed: bool, worse: bool) -> Section:
+    """The result of --fail-on; a row names its run where there are several. `worse`: some row says that
+    something is."""
+    several = len({row.run for row in rows}) > 1
+    lines = [
+        Line(plain(f"{row.kind}: {f'{row.run} ' if several else ''}{place_words(row)}", 400)) for row in rows
+    ]
+    if failed:
+        return Section("gate: failed" if worse else "gate: not decided", lines)
+    return Section("gate: passed, because --undecided pass accepts:" if rows else "gate: passed", lines)

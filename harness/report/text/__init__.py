@@ -1,1 +1,1 @@
-"""Text of a run for a terminal, and as Markdown: the first screen, tables, comparisons, histories."""
+"""Text of a run for a terminal, and as Markdown: the first screen, tables, histories."""

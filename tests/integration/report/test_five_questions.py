@@ -14,13 +14,14 @@ import pytest
 
 import llm_servebench as sb
 from harness.model.numbers import number
+from harness.report.blocks.comparison import compared
 from harness.report.findings.against import run_names
 from harness.report.findings.conclude import conclude
 from harness.report.findings.sentences import load_words
 from harness.report.html.answer import answer
 from harness.report.html.source import Source
-from harness.report.text.baseline import terminal
 from harness.report.text.screen import next_lines, screen
+from harness.report.text.terminal_text import terminal
 from harness.store import RunFolder
 from tests.long import others_long
 
@@ -158,7 +159,7 @@ OFTEN = {"20261125T120146Z", "20261126T161117Z", "20261126T090830Z"}  # the olde
 )
 def test_is_it_slower_than_last_week(old, new):
     document = sb.compare(old, new).document
-    first = " ".join(terminal(document, 80, color=False).partition("\n\n")[0].split())
+    first = " ".join(terminal(compared(document), 80, color=False).partition("\n\n")[0].split())
     said = {"slower": "slower than", "not comparable": "cannot be compared", "same": "not slower",
             "faster": "faster than", "not enough runs": "Undecided whether"}  # fmt: skip
     if not document.pairs:

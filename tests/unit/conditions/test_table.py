@@ -11,7 +11,8 @@ from harness.conditions import TABLE, classified, unequal, with_manifest
 from harness.conditions.table import width
 from harness.host import paths
 from harness.model import Agreement, Manifest
-from harness.report.text import baseline
+from harness.report.blocks.comparison import compared
+from harness.report.text.terminal_text import terminal
 from harness.spec.backend import DEVICES
 from harness.spec.backend_refs import apply_variant, load_backend
 from harness.verdicts import Rules, compare
@@ -106,7 +107,7 @@ def between_runs(key, kind, name, values):
         known = typed(made)
         runs.append(stored(run, known, with_manifest(measured("vllm", track="bf16"), known)))
     document = compare_runs(runs)
-    return document.pairs[0], baseline.terminal(document, 200, color=False)
+    return document.pairs[0], terminal(compared(document), 200, color=False)
 
 
 def between_engines(kind, name, values):
@@ -343,7 +344,7 @@ def test_what_nobody_classified_is_told_where_it_differs():
             made = manifest("vllm")
             placed(made, "vllm", kind, what.split()[1], value)
             runs.append(stored(name, typed(made), with_manifest(cells("vllm", 100), typed(made))))
-        assert f"differs: {what}: 1 | 2" in baseline.terminal(compare_runs(runs), 200, color=False)
+        assert f"differs: {what}: 1 | 2" in terminal(compared(compare_runs(runs)), 200, color=False)
 
 
 def test_a_change_that_another_source_hides_is_told_all_the_same():
@@ -354,7 +355,7 @@ def test_a_change_that_another_source_hides_is_told_all_the_same():
         placed(made, "vllm", INFO, "vllm_config.scheduler_config.max_num_seqs", "8")
         placed(made, "vllm", FLAG, "--max-num-seqs", size)
         runs.append(stored(name, typed(made), with_manifest(cells("vllm", 100), typed(made))))
-    text = baseline.terminal(compare_runs(runs), 200, color=False)
+    text = terminal(compared(compare_runs(runs)), 200, color=False)
     assert "differs: flag --max-num-seqs: 8 | 16" in text
     assert "sequences at once" not in text
 

@@ -13,9 +13,11 @@ from harness.cli.main import main
 from harness.errors import ExitCode, SpecError
 from harness.host import scratch
 from harness.model import Agreement, Interval, Manifest
+from harness.report.blocks.comparison import compared
 from harness.report.findings.against import answers
 from harness.report.tables.changes import change, changes, finding_row, legend
-from harness.report.text import baseline
+from harness.report.text.markdown_text import markdown
+from harness.report.text.terminal_text import terminal
 from harness.store import RunFolder
 from harness.verdicts.baseline import Run, compare_runs, not_allowed, refused
 from harness.verdicts.manifests import Side, differences
@@ -528,7 +530,7 @@ def test_other_weights_are_part_of_the_question_about_two_engines():
 
 def test_what_is_printed():
     document = compare_runs([BASE, run("new", cells("vllm", 112), host__gpu_driver="575")])
-    text = baseline.terminal(document, 80, color=False)
+    text = terminal(compared(document), 80, color=False)
     assert text.startswith("vllm is slower than in the run of 2026-11-20 08:00")
     assert "first token by 12% at 4 users (" in " ".join(text.split())
     assert "vllm: new against base" in text
@@ -536,8 +538,8 @@ def test_what_is_printed():
     assert "TTFT p50, ms*" in text
     assert "+12.0%" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert max(map(len, baseline.terminal(document, 60, color=False).splitlines())) <= 60
-    page = baseline.markdown(document)
+    assert max(map(len, terminal(compared(document), 60, color=False).splitlines())) <= 60
+    page = markdown(compared(document))
     assert page.startswith("**vllm is slower than in the run of 2026-11-20 08:00")
     assert "| TTFT p50, ms\\* | 100 | 112 | +12.0% |" in page
     assert "<details><summary>1 difference in conditions</summary>" in page
@@ -654,7 +656,7 @@ def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(measured, la
     new = run("new", *measured)
     document = compare_runs([WIDE, new])
     assert gone(document) == [lacks]
-    assert line in baseline.terminal(document, 200, color=False).splitlines()
+    assert line in terminal(compared(document), 200, color=False).splitlines()
     assert answers(document)[-1] == "1 measurement missing."
     assert not_allowed(document)
     label, value, metric = lacks
@@ -662,7 +664,7 @@ def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(measured, la
     for name in filter(None, names):
         allowed = compare_runs([WIDE, new], allow_missing=[name])
         assert not not_allowed(allowed)
-        assert f"{line} (allowed)" in baseline.terminal(allowed, 200, color=False).splitlines()
+        assert f"{line} (allowed)" in terminal(compared(allowed), 200, color=False).splitlines()
     assert not_allowed(compare_runs([WIDE, new], allow_missing=["vllm"]))
 
 

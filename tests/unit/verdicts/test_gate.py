@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from harness.model import ComparedFigure, Imported, LoadPoint
-from harness.report.text import baseline
+from harness.report.blocks.comparison import gate
+from harness.report.text.terminal_text import terminal
 from harness.verdicts.baseline import compare_runs
 from harness.verdicts.gate import Place, failed_of, stalls, tail_metric
 from harness.verdicts.pairs import Pairing
@@ -38,13 +39,15 @@ def test_fewer_runs_than_the_baseline_are_missing():
     document = compare_runs([run("old", cells("vllm", 100)), run("new", cells("vllm", 100, repeats=4))])
     (row,) = document.gate
     assert (row.kind, row.label, row.load, row.why) == ("missing", "vllm", C4, "4 runs, the baseline has 5")
-    assert "  missing: vllm c4: 4 runs, the baseline has 5" in baseline.gate_lines(document.gate, failed=True)
+    printed = terminal([gate(document.gate, failed=True, worse=True)], 80, color=False)
+    assert "  missing: vllm c4: 4 runs, the baseline has 5" in printed.splitlines()
     assert kinds(*_short(), allow_missing=["c4"]) == [("undecided", "ttft_ms.p50")]
 
 
 def test_each_row_of_several_runs_names_its_run():
     rows = compare_runs([*_short(), run("newer", cells("vllm", 200, repeats=1))]).gate
-    words = [line.strip().partition(" vllm")[0] for line in baseline.gate_lines(rows, failed=True)]
+    found = gate(rows, failed=True, worse=True)
+    words = [found.title, *(line.text.partition(" vllm")[0] for line in found.blocks)]
     assert words == ["gate: failed", "missing: new", "missing: newer", "undecided: new", "undecided: newer"]
 
 

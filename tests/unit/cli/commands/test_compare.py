@@ -11,7 +11,8 @@ from harness.cli.commands.compare import ACCURACY_DROP
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.model import GateRow, RunComparison
-from harness.report.text import baseline as texts
+from harness.report.blocks import comparison
+from harness.report.blocks.block import Line
 from harness.run.keep.loaded import comparable
 from harness.verdicts import baseline
 from tests.factories.documents import made
@@ -51,8 +52,7 @@ def compared(monkeypatch):
     monkeypatch.setattr(runs_page, "opened", opened)
     monkeypatch.setattr(baseline, "compare_runs", compare_runs)
     monkeypatch.setattr(baseline, "refused", lambda _document: found.refused)
-    monkeypatch.setattr(texts, "terminal", lambda _document, columns, color: "compared")
-    monkeypatch.setattr(texts, "markdown", lambda _document: "# Compared")
+    monkeypatch.setattr(comparison, "compared", lambda _document: [Line("compared", "verdict")])
     return found
 
 
@@ -125,13 +125,15 @@ def test_the_gate_stands_below_the_comparison(compared, capsys):
     main(["compare", "a", "b", "--fail-on", "slower"])
     assert capsys.readouterr().out.splitlines() == [
         "compared",
+        "",
         "gate: failed",
         "  slower: vllm TTFT p50: as it is",
         "  undecided: vllm TTFT p50: as it is",
     ]
     main(["compare", "a", "b", "--fail-on", "slower", "--markdown"])
     page = capsys.readouterr().out
-    assert page.startswith("# Compared\n\n**gate: failed**\n\n- slower: vllm TTFT p50: as it is\n- undecided")
+    rows = "- slower: vllm TTFT p50: as it is\n- undecided: vllm TTFT p50: as it is\n"
+    assert page == f"**compared**\n\n#### gate: failed\n\n{rows}"
 
 
 def test_a_gate_on_answers_needs_questions_and_looks_at_nothing_else(compared, monkeypatch, capsys):
@@ -154,14 +156,14 @@ def test_a_gate_on_answers_that_failed_says_on_what(compared, monkeypatch, capsy
     compared.gate = [SLOWER, row("missing"), row("not compared")]
     monkeypatch.setattr("harness.verdicts.accuracy.drops", lambda _accuracy: ())
     assert main(["compare", "a", "b", "--fail-on", "accuracy.drop"]) == ExitCode.LIMIT_FAILED
-    assert capsys.readouterr().out.splitlines()[1:] == [
+    assert capsys.readouterr().out.splitlines()[2:] == [
         "gate: failed",
         "  missing: vllm TTFT p50: as it is",
         "  not compared: vllm TTFT p50: as it is",
     ]
     compared.gate = []
     main(["compare", "a", "b", "--fail-on", "accuracy.drop"])
-    assert capsys.readouterr().out.splitlines()[1:] == ["gate: failed"]
+    assert capsys.readouterr().out.splitlines()[1:] == ["", "gate: failed"]
 
 
 def test_the_gate_of_the_document_is_what_the_code_is_of(compared, monkeypatch, capsys):

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from harness.model import Agreement, Interval
+from harness.report.blocks.comparison import compared
 from harness.report.findings.against import _by, answers, concluded, run_names
 from harness.report.html.several import page
-from harness.report.text.baseline import markdown, terminal
+from harness.report.text.markdown_text import markdown
+from harness.report.text.terminal_text import terminal
 from harness.verdicts.baseline import compare_runs, refused
 from harness.verdicts.capacity import capacity
 from tests.factories.documents import changed, made
@@ -303,8 +305,8 @@ def test_a_rate_differs_in_the_sentence_by_as_much_as_in_the_table(new, verdict)
 def test_terminal_page_and_document_begin_with_the_same_sentence(columns):
     document = compare_runs([BASE, run("new", cells("vllm", 112), cells("tgi", 60))])
     first = answers(document)[0]
-    assert " ".join(terminal(document, columns, color=False).split()).startswith(first)
-    assert markdown(document).startswith(f"**{first}**")
+    assert " ".join(terminal(compared(document), columns, color=False).split()).startswith(first)
+    assert markdown(compared(document)).startswith(f"**{first}**")
     assert concluded(document).sentence.startswith(first)
 
 

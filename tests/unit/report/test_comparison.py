@@ -1,8 +1,10 @@
 """The lines of `bench compare` that name what is compared."""
 
 from harness.model.baseline import ComparedRun
+from harness.report.blocks.comparison import compared
 from harness.report.findings.against import run_words
-from harness.report.text.baseline import markdown, terminal
+from harness.report.text.markdown_text import markdown
+from harness.report.text.terminal_text import terminal
 from harness.verdicts.baseline import compare_runs
 from tests.unit.verdicts.test_baseline import BASE, run
 from tests.unit.verdicts.test_pairs import cells
@@ -28,7 +30,7 @@ def test_a_reason_against_the_whole_comparison_is_named_below_its_differences_al
     """Each load point named it again."""
     document = compare_runs([BASE, run("new", cells("vllm", 100), host__gpus=["A100"])])
     (pair,) = document.pairs
-    text = terminal(document, 110, False)
+    text = terminal(compared(document), 110, False)
     assert pair.refused
     assert "all:" not in text
     assert text.count(pair.refused) == 2  # what differs, and what is refused for it
@@ -37,7 +39,7 @@ def test_a_reason_against_the_whole_comparison_is_named_below_its_differences_al
 def test_how_to_read_the_tables_stands_below_the_last_of_them():
     document = compare_runs([BASE, run("new", cells("vllm", 100), cells("tgi", 150))])
     assert len(document.pairs) == 2
-    for text in (terminal(document, 110, False), markdown(document)):
+    for text in (terminal(compared(document), 110, False), markdown(compared(document))):
         assert text.count("marks the primary metric") == 1
         assert text.rindex("E2E p50") < text.index("marks the primary metric")
 
@@ -52,5 +54,5 @@ def test_markdown_says_what_the_terminal_says():
         (few, "all: 1 run each, 3 are needed"),
         (apart, "no load point in common"),
     ):
-        assert words in terminal(document, 200, False)
-        assert words in markdown(document)
+        assert words in terminal(compared(document), 200, False)
+        assert words in markdown(compared(document))
