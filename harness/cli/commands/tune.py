@@ -143,6 +143,7 @@ def _document(tuned: "Tuned") -> dict[str, object]:
         "why": tuned.why,
         "stored": None if tuned.stored is None else str(tuned.stored),
         "not_decided": tuned.unfinished or None,
+        "interrupted": tuned.interrupted,
         "folder": str(tuned.folder),
     }
 

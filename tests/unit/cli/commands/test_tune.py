@@ -200,5 +200,6 @@ def test_the_document_has_the_trials_and_where_the_variant_is(search, capsys, in
         "why": "",
         "stored": None if interrupted else str(stored),
         "not_decided": None,
+        "interrupted": interrupted,
         "folder": "results/tune-1",
     }
