@@ -1,4 +1,4 @@
-"""Questions to the library of NVIDIA's driver, which is open for one at a time."""
+"""Questions to the library of NVIDIA's driver, which is open for one at a time, or for a whole run."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_kept: list[ExitStack] = []  # of each `kept_open`: what closes the driver at its end
 
 
 def named_gpus(visible: str) -> list[str]:
@@ -95,26 +96,32 @@ def fault(gpus: Sequence[str]) -> str | None:
 
 @contextmanager
 def kept_open() -> Iterator[None]:
-    """Saves opening the driver for each question inside: it counts who has it open, and without persistence
-    mode eight GPUs take seconds each time. Nothing is kept open where there is none.
+    """Leaves the driver open from the first question inside to the end. Without persistence mode eight GPUs
+    take seconds to open, and close with the last who has them open.
     """
-    import pynvml
-
-    with ExitStack() as stack:
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlInit()
-            stack.callback(pynvml.nvmlShutdown)
-        yield
+    with ExitStack() as closing:
+        _kept.append(closing)
+        try:
+            yield
+        finally:
+            _kept.pop()
 
 
 def ask(question: Callable[[ModuleType], T]) -> T:
     """Gives `pynvml` to the question. Raises its NVMLError, also where there is no driver."""
     import pynvml
 
-    pynvml.nvmlInit()
-    try:
+    with ExitStack() as closing:
+        pynvml.nvmlInit()  # it counts who has it open
+        (_kept[0] if _kept else closing).callback(close)
         return question(pynvml)
-    finally:
+
+
+def close() -> None:
+    """A driver that was lost meanwhile may refuse it: nothing of a result depends on that."""
+    import pynvml
+
+    with suppress(pynvml.NVMLError):
         pynvml.nvmlShutdown()
 
 

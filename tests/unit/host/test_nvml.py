@@ -37,12 +37,24 @@ def test_the_driver_is_opened_once_where_it_is_asked_several_times(library):
     opened = []
     library.nvmlInit = lambda: library.open.append(True) or opened.append(len(library.open) == 1)
     with nvml.kept_open():
+        assert not library.open, "one that hangs holds up nobody who asks it nothing"
+        machine.host_facts()
         assert (nvml.gpu_count(), nvml.driver_version(), nvml.cuda_version()) == (2, "575.51", 12)
     assert sum(opened) == 1
     assert not library.open
     machine.host_facts()
     assert sum(opened) == 2, "the names of GPUs and the driver's version are two questions"
     assert not library.open
+
+
+def test_a_driver_that_cannot_be_closed_has_answered(library):
+    def fail():
+        raise library.NVMLError("GPU is lost")
+
+    library.nvmlShutdown = fail
+    assert nvml.gpu_count() == 2
+    with nvml.kept_open():
+        assert nvml.gpu_count() == 2
 
 
 def test_without_a_driver_nothing_is_kept_open(library):
