@@ -158,10 +158,10 @@ def add_reach(
         dest="metrics_urls",
         action="append",
         default=[],
-        metavar="[BACKEND=][ROLE@]URL",
-        help="read the counters and gauges of a running server here, not at its own URL; asked with the same "
-        "API key and certificates, at the same host also with --header and --query (repeatable: counters "
-        "are summed; with the ROLE prefill or decode kept apart)",
+        metavar="[ROLE@]URL",
+        help="read the counters and gauges of one server here, not at its own URL; asked with the same API "
+        "key and certificates, at the same host also with --header and --query (repeatable: counters are "
+        "summed; with the ROLE prefill or decode kept apart)",
     )
 
 
