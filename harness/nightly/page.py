@@ -50,7 +50,7 @@ def _first(night: Night) -> Iterator[Block]:
     many = len(worse) > MOST_OPEN
     yield from [Fold(f"Each of the {len(worse)} figures", worse)] if many else worse
     yield from (Line(plain(line, 400)) for line in night.behind)
-    yield Table("Runs", ("run", "state", "minutes", ""), [*map(_row, night.steps)], figures=False)
+    yield Table("Runs", ("run", "minutes", "state"), [*map(_row, night.steps)], figures=False)
 
 
 def _runs(night: Night) -> Iterator[Block]:
@@ -107,13 +107,10 @@ def _next_lines(night: Night) -> Iterator[str]:
         )
 
 
-def _why(step: Step) -> str:
-    made_up = "SIMULATED" if step.folder and step.folder.read_summary().simulated else ""
-    return "; ".join(filter(None, (made_up, step.why)))
-
-
 def _row(step: Step) -> list[str]:
-    return [*map(plain, (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", _why(step)))]
+    made_up = "SIMULATED" if step.folder and step.folder.read_summary().simulated else ""
+    state = ": ".join(filter(None, (step.state, "; ".join(filter(None, (made_up, step.why))))))
+    return [*map(plain, (step.entry.title, f"{step.wall_s / 60:.1f}", state))]
 
 
 def _table(step: Step) -> Iterator[Block]:

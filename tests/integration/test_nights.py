@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_a_server_that_is_down_costs_the_other_one_nothing(brief, tmp_path, caps
         urls = [f"up=openai={server.url}", f"down=openai=http://127.0.0.1:{free_port('127.0.0.1')}"]
         brief.write_text(brief.read_text().replace('["truth"]', json.dumps(urls)))
         assert main(["nightly", str(brief), "--out", str(tmp_path / "results")]) == 3
-    (failed,) = (line for line in capsys.readouterr().out.splitlines() if "| failed |" in line)
+    (failed,) = (line for line in capsys.readouterr().out.splitlines() if "| failed: " in line)
     assert "down: " in failed
     assert "Connection refused" in failed
     (entry,) = read_history(history_path(tmp_path / "results"))
@@ -93,9 +94,13 @@ def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
     suite = suite_of(tmp_path, good.replace("truth", "nobody"), good)
     assert main(["nightly", str(suite), "--out", str(tmp_path / "results")]) == 2
     text = capsys.readouterr().out
-    (failed,) = (line for line in text.splitlines() if line.startswith("| fixed-length: nobody | failed |"))
-    assert "unknown backend 'nobody'" in failed
-    assert "| fixed-length: truth | measured |" in text
+    (nobody,), (truth,) = (
+        re.findall(rf"^\| fixed-length: {name} \| [\d.]+ \| (.*) \|$", text, re.MULTILINE)
+        for name in ("nobody", "truth")
+    )
+    assert nobody.startswith("failed: ")
+    assert "unknown backend 'nobody'" in nobody
+    assert truth.startswith("measured")
     assert "Runs missing: 1 of 2." in text
 
 
@@ -116,7 +121,7 @@ def test_a_load_that_the_server_refuses_fails_the_gate_and_is_not_measured_again
     text = capsys.readouterr().out
     assert "missing: fixed-length: truth c4: INVALID failed-requests" in text
     assert "missing: fixed-length: truth c2" not in text
-    assert "| SIMULATED; INVALID cells |" in text
+    assert "| measured: SIMULATED; INVALID cells |" in text
     assert not list(out.glob("*/set-aside/*"))
 
 

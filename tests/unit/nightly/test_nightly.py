@@ -314,7 +314,7 @@ def test_what_is_missing_is_said(tmp_path):
     kept = replace(failed, courses=tuple(series(histories.nights([100] * 6))))
     assert verdict(kept).startswith("No figure has been at a worse level"), "its figure is in the history"
     assert (
-        "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 min left, 9 min needed |"
+        "| shared-prefix: vllm, llamacpp@no-prefix-cache | 1.0 | left out: 3 min left, 9 min needed |"
         in page(left_out)
     )
 
@@ -329,9 +329,10 @@ def test_a_pinned_version_that_is_behind_is_said(tmp_path):
 def test_both_pages_say_that_a_scripted_server_answered(tmp_path, whole_run):
     made = night(tmp_path, ("measured", "", 0))
     made = replace(made, steps=(replace(made.steps[0], folder=whole_run),))
-    assert "| measured | 1.0 | SIMULATED |" in page(made)
+    assert "| run | minutes | state |\n|---|---:|---|" in page(made), "words are on the left"
+    assert "| 1.0 | measured: SIMULATED |" in page(made)
     text = drawn(made)
-    assert "<td>measured</td><td>1.0</td><td>SIMULATED</td>" in text
+    assert "<td>1.0</td><td>measured: SIMULATED</td>" in text
     load, *_ = re.findall(r"- \*\*(.+)\*\*", page(made))
     assert f"<strong>{load}</strong>" in text, "what each run shows"
     assert "No figure of this night has an earlier run under the same conditions." in text

@@ -84,7 +84,7 @@ def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
     assert code == ExitCode.LIMIT_FAILED  # nothing was measured
     said = capsys.readouterr()
     assert said.out.startswith("# Nightly: mine\n\nTo be tested.\n")
-    assert said.out.endswith("| fixed-length: vlm | left out | 0.0 | 0 s left |\n")
+    assert said.out.endswith("| fixed-length: vlm | 0.0 | left out: 0 s left |\n")
     assert job.read_text() == f"before\n{said.out}"
     html, markdown = sorted((tmp_path / "kept" / "nightly").iterdir())
     assert (markdown.read_text(), html.read_text()) == (said.out, "<p>mine")
