@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.cli.display.output import page_width, print_note
+from harness.cli.display.output import print_note
 from harness.cli.display.result import Result, put
 from harness.cli.flags import options
 from harness.cli.typed import ResultForms
@@ -16,7 +16,6 @@ from harness.errors import SpecError
 from harness.host import paths
 from harness.model.grouping import grouped
 from harness.model.imported import SERVER
-from harness.model.lines import wrap
 from harness.model.numbers import counted
 from harness.report.wording import plain
 from harness.untrusted import inert
@@ -89,7 +88,7 @@ def made(
     from harness.summary import summarise_folder
 
     parts = [part for results in found for part in _parts(results, tool_version)]
-    for line in _content_lines(parts):
+    for line in _contents(parts):
         print_note(line)
     folder, records = imported(parts, out, ["bench", "import", *given])
     folder.write_summary(summarise_folder(folder, written=records))
@@ -171,7 +170,7 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
             yield Part(found.label, source, measurement)
 
 
-def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
+def _contents(parts: "Sequence[Part]") -> Iterator[str]:
     """What was read and what is missing, once for files that are alike."""
     alike = grouped(
         ((part.taken.tool, part.taken.version, part.taken.level, part.taken.lacks), part) for part in parts
@@ -181,5 +180,4 @@ def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
         more = f" and {counted(len(same) - 1, 'more measurement')}" if len(same) > 1 else ""
         lacks = f"; not in it: {'; '.join(first.lacks)}" if first.lacks else ""
         name = f"{first.tool} {first.version or '(version not known)'}"
-        text = plain(f"{same[0].source.path}{more}: {name}: {first.took}{lacks}", 2000)
-        yield from wrap(text, page_width(), subsequent_indent="  ")
+        yield plain(f"{same[0].source.path}{more}: {name}: {first.took}{lacks}", 2000)
