@@ -1,10 +1,11 @@
 """`bench history`: runs added to the history of this results folder, and what has become slower over it."""
 
 import argparse
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cli.display.output import print_note
+from harness.cli.display.output import print_note, progress_display
 from harness.cli.display.result import Result
 from harness.cli.flags import options
 from harness.cli.typed import Flags
@@ -97,18 +98,22 @@ def _add_runs(given: Options, path: Path) -> set[str]:
     from harness.validity.notices import left_out
     from harness.verdicts.history_lines import entries, not_kept
 
-    added, new = set(), []
+    added, new, notes = set(), [], list[str]()
     try:
-        for name in given.runs:
-            folder = open_run(name, given.out)
-            summary = summarise_folder(folder)
-            for warning in left_out(summary.warnings):
-                raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
-            new += entries(folder.read_manifest(), summary)
-            added.add(summary.run)
-            for why in not_kept(summary):
-                print_note(f"warning: {plain(why)}")
+        with closing(progress_display()) as ui:
+            for number, name in enumerate(given.runs, 1):
+                if len(given.runs) > 1:
+                    ui.stage(f"reading the runs ({number} of {len(given.runs)})")
+                folder = open_run(name, given.out)
+                summary = summarise_folder(folder)
+                for warning in left_out(summary.warnings):
+                    raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
+                new += entries(folder.read_manifest(), summary)
+                added.add(summary.run)
+                notes += [f"warning: {plain(why)}" for why in not_kept(summary)]
     finally:  # all at once, for the whole history is read each time; what came before a damaged run stays
         if new:
             append_history(path, new)
+        for note in notes:
+            print_note(note)
     return added

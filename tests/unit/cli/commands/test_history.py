@@ -206,6 +206,14 @@ def test_a_run_without_figures_says_nothing_of_the_rest_of_the_history(results, 
     assert capsys.readouterr().err.strip() == f"warning: --fail-on slower has nothing to judge: {few}"
 
 
+def test_many_runs_are_counted_while_they_are_read(tmp_path, capsys):
+    run = str(make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4)).path)
+    assert history(tmp_path, run, run) == ExitCode.OK
+    assert capsys.readouterr().err.endswith("s] reading the runs (1 of 2)\n")
+    assert history(tmp_path, run) == ExitCode.OK
+    assert not capsys.readouterr().err
+
+
 def test_the_rest_of_a_run_that_was_added_in_part_is_added(tmp_path):
     whole = [entry(0, label, **{"ttft_ms.p50": 100}) for label in ("vllm", "sglang")]
     assert append_history(history_path(tmp_path), whole[:1]) == 1
