@@ -306,14 +306,14 @@ def _users(count: float) -> str:
 
 
 def _parts(row: Row) -> str:
-    """`446 ms: queue 221, engine 123, outside 102`; "" if not known."""
+    """`446 ms (queue 221, engine 123, outside 102)`; "" if not known."""
     mean, queue, engine, rest = (
         row.median(f"ttft_parts.{name}") for name in ("client_ms", "queue_ms", "engine_ms", "rest_ms")
     )
     if mean is None or engine is None or rest is None:
         return ""
     waiting = "" if queue is None else f"queue {number(queue)}, "
-    return plain(f"{number(mean)} ms: {waiting}engine {number(engine)}, outside {number(rest)}")
+    return plain(f"{number(mean)} ms ({waiting}engine {number(engine)}, outside {number(rest)})")
 
 
 def _overload(row: Row) -> str:
