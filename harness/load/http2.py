@@ -1,6 +1,7 @@
 """Requests over HTTP/2: connections that requests share, to each replica as many as they fill."""
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -173,7 +174,10 @@ async def _connect(connection: Http2Connection, route: Route | None) -> None:
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await loop.sock_connect(sock, route.address.sockaddr)
+        try:
+            await loop.sock_connect(sock, route.address.sockaddr)
+        except OSError as error:  # its text names the call, not what is wrong
+            raise OSError(error.errno, os.strerror(error.errno or 0)) from error
         if route.tunnel:
             await _open_tunnel(loop, sock, route.tunnel)
         transport, _ = await loop.create_connection(
