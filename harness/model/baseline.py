@@ -91,6 +91,16 @@ class MissingFigure(Record, frozen=True, kw_only=True):
     allowed: Annotated[bool, doc("Whether --allow-missing allows it.")]
 
 
+class ComparedDoubt(Record, frozen=True, kw_only=True):
+    """Doubts about the figures of one backend at one load that are compared."""
+
+    about: Annotated[ComparedLabel, doc("Backend and run of these repeats.")]
+    load: Annotated[LoadPoint, doc("Load point of these repeats.")]
+    suspect: Annotated[int, doc("Repeats that are SUSPECT for a metric that is compared.")]
+    repeats: Annotated[int, doc("Repeats that are compared.")]
+    codes: Annotated[dict[str, int], doc("Validity rules that were broken, and in how many repeats.")]
+
+
 class ComparedAccuracy(Record, frozen=True, kw_only=True):
     """Answers of two backends, of one run or of two, to the same questions."""
 
@@ -126,6 +136,9 @@ class RunComparison(Record, frozen=True, kw_only=True):
     runs: Annotated[tuple[ComparedRun, ...], doc("Runs that are compared, in the order they were named.")]
     baseline: Annotated[str | None, doc("Name of the run that holds the baseline; null: nothing to compare.")]
     pairs: Annotated[tuple[ComparedPair, ...], doc("Pairs of a new backend and its baseline.")]
+    doubts: Annotated[
+        tuple[ComparedDoubt, ...], doc("Doubts about what is compared, by backend and load.")
+    ] = ()
     missing: Annotated[tuple[MissingFigure, ...], doc("Figures that the baseline has and a later run lacks.")]
     accuracy: Annotated[
         tuple[ComparedAccuracy, ...],

@@ -1,5 +1,6 @@
 """One cell of summary.json: one backend at one load point in one repeat."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from harness.model.client import ClientStats
@@ -226,6 +227,18 @@ class CellResult(Measured, frozen=True, kw_only=True):
         """
         package, _, server = (self.engine_version or "").partition(" (server: ")
         return package, server.removesuffix(")")
+
+    def validity_of(self, metrics: Iterable[str]) -> Validity:
+        """The validity of these values alone: goodput is computed from each figure that has a limit."""
+        limited = [limit.metric for limit in self.slo.limits] if self.slo else None
+        from_limits = ("goodput_requests_per_s", "slo.attainment")
+        return self.validity.about(
+            [
+                source
+                for metric in metrics
+                for source in (limited if limited is not None and metric in from_limits else [metric])
+            ]
+        )
 
     @property
     def invalid(self) -> bool:

@@ -41,13 +41,6 @@ class Spread:
     repeats: int
 
 
-def _sources(cell: CellResult, metric: str) -> Sequence[str]:
-    """What a value is computed from: goodput from each figure that has a limit."""
-    if cell.slo is not None and metric in ("goodput_requests_per_s", "slo.attainment"):
-        return [limit.metric for limit in cell.slo.limits]
-    return [metric]
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """Every repeat of one backend at one load point."""
@@ -63,9 +56,7 @@ class Row:
 
     def validity(self, metric: str = "") -> tuple[str, list[list[Reason]]]:
         """The worst verdict, and its reasons in each repeat that has it; of one value, or of whole cells."""
-        judged = [
-            cell.validity.about(_sources(cell, metric)) if metric else cell.validity for cell in self.cells
-        ]
+        judged = [cell.validity_of([metric]) if metric else cell.validity for cell in self.cells]
         worst = max((validity.verdict for validity in judged), key=VERDICTS.index)
         return worst, [
             [reason for reason in validity.reasons if reason.verdict == worst]

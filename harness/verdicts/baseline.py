@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
-from itertools import groupby
-from operator import attrgetter
 
 from msgspec.structs import asdict, replace
 
@@ -35,7 +33,8 @@ from harness.spec.strict import nearest
 from harness.verdicts import accuracy
 from harness.verdicts.capacity import surely_carried
 from harness.verdicts.capacity_pairs import capacity_pair, obstacle
-from harness.verdicts.gate import LEVEL, Place, nothing_compared, stalls, tail_metric
+from harness.verdicts.doubted import doubted
+from harness.verdicts.gate import LEVEL, Place, stalls, tail_metric
 from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
 from harness.verdicts.pairs import Pairing, decide
@@ -125,6 +124,7 @@ def compare_runs(
         runs=tuple(map(_about, runs)),
         baseline=members[0][1].run.name if members else None,
         pairs=compared,
+        doubts=doubted([(figures, pair.pairings) for pair, figures in zip(pairs, compared, strict=True)]),
         missing=gone,
         accuracy=answers,
         gate=(
@@ -381,19 +381,3 @@ def _requests_differ(a: Series, b: Series) -> bool:
 def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float | None]:
     first, other = (estimate(side, finding.metric) for side in (pairing.a, pairing.b))
     return first.interval[1] if first else None, other.interval[1] if other else None
-
-
-def not_allowed(document: RunComparison) -> list[MissingFigure]:
-    """Missing figures that were not allowed to be missing: a gate fails on each."""
-    return [figure for figure in document.missing if not figure.allowed]
-
-
-def refused(document: RunComparison) -> bool:
-    """Whether a pair could not be compared in anything at some load point, so that no gate may pass."""
-    return not document.pairs or any(
-        pair.capacity.verdict == "not comparable"
-        if pair.capacity is not None
-        else not pair.findings
-        or any(nothing_compared(list(here)) for _, here in groupby(pair.findings, key=attrgetter("load")))
-        for pair in document.pairs
-    )

@@ -16,7 +16,9 @@ from harness.model import (
     GateKind,
     GateRow,
     LoadPoint,
+    MissingFigure,
     PairVerdict,
+    RunComparison,
     known,
 )
 from harness.model.json_path import number_at
@@ -173,3 +175,19 @@ def _pauses_ms(side: Series) -> list[float]:
         return []
     pauses = (known(cell.engine_stall) for cell in side.cells)
     return [pause.lasted_ms if pause else 0.0 for pause in pauses]
+
+
+def not_allowed(document: RunComparison) -> list[MissingFigure]:
+    """Missing figures that were not allowed to be missing: a gate fails on each."""
+    return [figure for figure in document.missing if not figure.allowed]
+
+
+def refused(document: RunComparison) -> bool:
+    """Whether a pair could not be compared in anything at some load point, so that no gate may pass."""
+    return not document.pairs or any(
+        pair.capacity.verdict == "not comparable"
+        if pair.capacity is not None
+        else not pair.findings
+        or any(nothing_compared(list(here)) for _, here in groupby(pair.findings, key=attrgetter("load")))
+        for pair in document.pairs
+    )

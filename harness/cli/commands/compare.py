@@ -98,7 +98,8 @@ def main(given: Options) -> Result:
     from harness.report.findings.against import concluded
     from harness.report.text.markdown_text import markdown
     from harness.report.text.terminal_text import terminal
-    from harness.verdicts.baseline import compare_runs, not_allowed, refused
+    from harness.verdicts.baseline import compare_runs
+    from harness.verdicts.gate import not_allowed, refused
 
     if given.undecided != "fail" and not given.fail_on:
         raise SpecError("only applies to --fail-on", where="--undecided", hint="--fail-on slower is the gate")

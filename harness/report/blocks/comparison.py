@@ -9,7 +9,15 @@ from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.blocks.block import Block, Fold, Gap, Line, Outline, Section
 from harness.report.findings.accuracy_words import compared_accuracy
-from harness.report.findings.against import answers, missing_lines, pair_words, place_words, run_words
+from harness.report.findings.against import (
+    answers,
+    doubt_words,
+    missing_lines,
+    pair_words,
+    place_words,
+    run_words,
+)
+from harness.report.findings.sentences import IN_DOUBT
 from harness.report.tables.changes import by_load, change_table, legend
 from harness.report.view import point_words
 from harness.report.wording import listing, plain
@@ -20,6 +28,8 @@ def compared(document: RunComparison) -> Iterator[Block]:
     first, *others = answers(document)
     yield Line(first, "verdict")
     yield from map(Line, (*others, *missing_lines(document)))
+    if doubts := doubt_words(document):
+        yield Line(doubts, "doubt", IN_DOUBT)
     yield from each_pair(document)
     yield Outline([("", [_run(document, run) for run in document.runs])])
 

@@ -1,5 +1,6 @@
 """A comparison with a baseline, in sentences and as data: what is slower, by how much, how sure that is."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
@@ -7,6 +8,7 @@ from msgspec.structs import replace
 from harness.model import (
     ComparedConclusion,
     ComparedFigure,
+    ComparedLabel,
     ComparedPair,
     ComparedRun,
     GateRow,
@@ -15,6 +17,8 @@ from harness.model import (
     Place,
     RunComparison,
 )
+from harness.model.baseline import ComparedDoubt
+from harness.model.grouping import grouped
 from harness.model.measures import Measure, measure, verdict_ways
 from harness.model.numbers import counted, percent, percent_of_all, short
 from harness.report.findings.accuracy_words import compared_accuracy
@@ -30,7 +34,7 @@ from harness.verdicts.missing import Missing
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
 _OF_CAPACITY = {"fewer": "slower", "undecided": "not enough runs", "more": "faster"}
-MOST_PARTS = 4  # figures that a sentence names; the table has all
+MOST_PARTS = 4  # figures, or doubts, that a sentence names; the tables and JSON have all
 
 
 def answers(document: RunComparison) -> list[str]:
@@ -51,6 +55,39 @@ def answers(document: RunComparison) -> list[str]:
         for found in run.capacity
     ]
     return [*(lines or ["Nothing in common to compare."]), *lacking, *capacities]
+
+
+def doubt_words(document: RunComparison) -> str:
+    """`vllm in the run of 2026-11-22: 4 of 6 repeats SUSPECT: contended, lockstep (1 repeat)`; "" without a
+    doubt. Backends and runs in the same doubt share a part.
+    """
+    names = run_names(document.runs)
+    by_side = grouped((doubt.about, doubt) for doubt in document.doubts)
+    alike = grouped((_doubted(mine), _side(about, names, document)) for about, mine in by_side.items())
+    parts = [f"{listing(sides)}: {words}" for words, sides in alike.items() if words]
+    more = [counted(len(parts) - MOST_PARTS, "more doubt")] if len(parts) > MOST_PARTS else []
+    return plain("; ".join([*parts[:MOST_PARTS], *more]), 1000)
+
+
+def _doubted(mine: Sequence[ComparedDoubt]) -> str:
+    """Of all loads together, which are named where others of the same backend are in no doubt."""
+    found = [doubt for doubt in mine if doubt.suspect]
+    suspect, repeats = sum(doubt.suspect for doubt in found), sum(doubt.repeats for doubt in found)
+    broken = sum((Counter(doubt.codes) for doubt in found), Counter[str]())
+    codes = [
+        code if times == suspect else f"{code} ({counted(times, 'repeat')})" for code, times in broken.items()
+    ]
+    at = f" at {listing([load_words(doubt.load) for doubt in found])}" if len(found) < len(mine) else ""
+    return f"{suspect} of {counted(repeats, 'repeat')}{at} SUSPECT: {', '.join(codes)}" if found else ""
+
+
+def _side(about: ComparedLabel, names: dict[str, str], document: RunComparison) -> str:
+    """The backend, with its run where there are several; of one backend alone its run."""
+    labels = {side.label for pair in document.pairs for side in (pair.a, pair.b)}
+    run = f"the run of {names[about.run]}"
+    if len(document.runs) == 1:
+        return about.label
+    return run if len(labels) == 1 else f"{about.label} in {run}"
 
 
 def pair_words(pair: ComparedPair) -> str:

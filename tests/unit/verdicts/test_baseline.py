@@ -19,7 +19,8 @@ from harness.report.tables.changes import change, changes, finding_row, legend
 from harness.report.text.markdown_text import markdown
 from harness.report.text.terminal_text import terminal
 from harness.store import RunFolder
-from harness.verdicts.baseline import Run, compare_runs, not_allowed, refused
+from harness.verdicts.baseline import Run, compare_runs
+from harness.verdicts.gate import not_allowed, refused
 from harness.verdicts.manifests import Side, differences
 from tests.factories.documents import changed
 from tests.factories.documents import made as filled

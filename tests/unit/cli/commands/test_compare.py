@@ -14,7 +14,7 @@ from harness.model import GateRow, RunComparison
 from harness.report.blocks import comparison
 from harness.report.blocks.block import Line
 from harness.run.keep.loaded import comparable
-from harness.verdicts import baseline
+from harness.verdicts import baseline, gate
 from tests.factories.documents import made
 
 
@@ -51,7 +51,7 @@ def compared(monkeypatch):
 
     monkeypatch.setattr(runs_page, "opened", opened)
     monkeypatch.setattr(baseline, "compare_runs", compare_runs)
-    monkeypatch.setattr(baseline, "refused", lambda _document: found.refused)
+    monkeypatch.setattr(gate, "refused", lambda _document: found.refused)
     monkeypatch.setattr(comparison, "compared", lambda _document: [Line("compared", "verdict")])
     return found
 

@@ -15,8 +15,9 @@ from harness.report.findings.against import _by, answers, concluded, run_names
 from harness.report.html.several import page
 from harness.report.text.markdown_text import markdown
 from harness.report.text.terminal_text import terminal
-from harness.verdicts.baseline import compare_runs, refused
+from harness.verdicts.baseline import compare_runs
 from harness.verdicts.capacity import capacity
+from harness.verdicts.gate import refused
 from tests.factories.documents import changed, made
 from tests.factories.summaries import summary
 from tests.unit.verdicts.test_baseline import BASE, manifest, run
