@@ -172,7 +172,7 @@ def test_the_drain_counts_from_the_last_send():
         peer.say(good(stream))
 
     with serving(Script(greet, greeted=4, answer=answer, times=4)) as (url,):
-        two = replace(job(url), bodies=[BODY] * 2, schedule=ClosedLoop(1), drain_timeout_s=1.3)
+        two = replace(job(url), bodies=[BODY] * 2, schedule=ClosedLoop(1), drain_timeout_s=1.45)
         result = run_load(replace(two, promised=Promised(keeps_connection=False)))
     assert all_ok(result)
 

@@ -39,7 +39,16 @@ def test_a_terminal_shows_our_colours_and_acts_upon_nothing_else(written, kept, 
 
 
 @pytest.mark.parametrize(
-    "wing", ["cli/display", "report/text", "report/findings", "report/tables", "verdicts"]
+    "wing",
+    [
+        "cli/display",
+        "report/blocks",
+        "report/findings",
+        "report/tables",
+        "report/text",
+        "validity",
+        "verdicts",
+    ],
 )
 def test_every_sign_of_our_own_texts_has_a_plain_one(wing):
     """A text with a new sign fails here until ASCII has something for it."""
