@@ -18,7 +18,7 @@ from harness.cli.flags.parsers import (
     suggested,
     takes_list,
 )
-from harness.errors import NO_MEMORY, BenchError, ExitCode, SetupError, SpecError, refused
+from harness.errors import NO_MEMORY, BenchError, ExitCode, SetupError, SpecError, page_address, refused
 
 _ADDRESS = re.compile(r"(?P<name>[\w.-]+=)?(\w+://|([\w.-]+|\[[\da-f:]+\]):\d+([/+]|$)|localhost$)")
 
@@ -156,6 +156,9 @@ def _unrecognized(
     program, flags = f"{asked.prog} {action}" if action else asked.prog, list(_flags(asked, action))
     # `bench -v list`: the command is the first that takes it.
     hint = f"it follows the command: `{program} {name}`" if name in flags else suggested(name, flags, program)
+    if asked.prog == "bench run" and hint.endswith("lists them"):
+        keys, other_tools = page_address("scenario"), page_address("coming-from")
+        hint += f"; keys of --set: {keys}; flags of other tools: {other_tools}"
     return SpecError(f"unknown option '{name}'", hint=hint)
 
 

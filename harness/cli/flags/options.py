@@ -257,9 +257,8 @@ def add_variants(parser: argparse._ActionsContainer) -> None:
 
 def add_scenario_set(parser: argparse._ActionsContainer) -> None:
     """Each value is read as it would stand in the file; a bare word is a string."""
-    _add_pairs(
-        parser, "--set", "overrides", "any scenario key, such as prompts.groups=8 (repeatable)", _toml_value
-    )
+    about = f"any scenario key, such as request.timeout_s=60 (repeatable); all: {page_address('scenario')}"
+    _add_pairs(parser, "--set", "overrides", about, _toml_value)
 
 
 def by_flag(error: "UnknownKeyError", given: Collection[str]) -> SpecError:

@@ -23,6 +23,8 @@ from harness.errors import ExitCode
         (["-v", "list"], "unknown option '-v'", "it follows the command: `bench list -v`"),
         (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean '--scenario'?"),
         (["run", "--url", "x"], "unknown option '--url'", "`bench run --help` lists them"),
+        (["run", "--timeout", "9"], "unknown option '--timeout'", "keys of --set: https://"),
+        (["run", "--num-prompts", "9"], "unknown option '--num-prompts'", "coming-from.html"),
         (["run", "--slo", "x"], "unknown option '--slo'", "`bench run --help` lists them"),
         (["http://h:1", "--slo", "x"], "unknown option '--slo'", "`bench URL --help` lists them"),
         (["http://h:1", "--concurrency", "50"], "unknown option '--concurrency'", "`bench run` has it: "),
