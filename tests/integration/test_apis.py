@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from harness.cli.display.result import Result
 from harness.mockserver.process import running
 from harness.store import RunFolder
 from tests.integration.scripted import bench_here, bench_in, run_folder, summary
@@ -114,7 +115,7 @@ def test_a_running_server_without_the_api_is_one_line(tmp_path):
 
 def test_bench_url_says_which_apis_a_server_has(here, monkeypatch):
     """Before the run, which it comes to here."""
-    monkeypatch.setattr("harness.cli.commands.run.measure", lambda *_: 0)
+    monkeypatch.setattr("harness.cli.commands.run.measure", lambda *_: Result())
     with running(ttft_ms=20, gap_ms=10, dialect="vllm") as server:
         done = bench_here(server.url)
     assert "APIs: chat, completions, responses, messages" in done.stderr

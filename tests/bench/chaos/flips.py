@@ -20,7 +20,9 @@ from unittest.mock import patch
 from msgspec import structs
 
 from harness.cli.display.output import PlainLines
+from harness.cli.display.result import Result
 from harness.cli.main import main
+from harness.cli.typed import RunOutput
 from harness.model import as_json
 from harness.run.execute import Run
 from harness.run.setup.options import Ui
@@ -79,13 +81,11 @@ def _measured() -> RunFolder:
 def _resumed(words: list[str]) -> int:
     """As far as the folder is read: what it keeps, and what is still to be done."""
 
-    def kept(
-        prepared: Prepared, begin: Callable[[Ui], AbstractContextManager[Run]], _: argparse.Namespace
-    ) -> int:
+    def kept(prepared: Prepared, begin: Callable[[Ui], AbstractContextManager[Run]], _: RunOutput) -> Result:
         with begin(PlainLines()) as run:
             print([block.backend for block in run._remaining(prepared.plan)])
             print(json.dumps(as_json(run.summary)))
-        return 0
+        return Result()
 
     with patch("harness.cli.commands.run_session.run_and_show", kept):
         return main(words)
