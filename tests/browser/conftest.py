@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace as changed
 
+from harness.nightly import Night, Step, drawn
+from harness.nightly.suite import About, Entry, Suite
 from harness.report import build, page_of_several
 from harness.store import RunFolder
 from harness.summary import FolderSamples
 from harness.verdicts.baseline import Run, compare_runs
+from harness.verdicts.history import drifts, series
+from harness.verdicts.history_lines import entries
 from tests.browser.chromium import Page
 from tests.factories.runs import TWO, Shape, make_run
 
@@ -53,10 +57,32 @@ def nine_engines(tmp_path_factory):
 def several_runs(tmp_path_factory):
     """Seven runs of two engines on seven days; from the fifth on the first engine is a third slower."""
     root = tmp_path_factory.mktemp("several")
-    runs = [_run(root / str(day), day) for day in range(1, 8)]
+    runs = _runs(root)
     place = root / "several.html"
     place.write_text(page_of_several(runs, compare_runs(runs)), encoding="utf-8")
     return place
+
+
+@pytest.fixture(scope="session")
+def night(tmp_path_factory):
+    """The last of the same runs, and one that the night had no time for."""
+    root = tmp_path_factory.mktemp("night")
+    runs = _runs(root)
+    courses = series([entry for run in runs for entry in entries(run.manifest, run.summary)])
+    entry = Entry(scenario="shared-prefix", backends=tuple(backend.label for backend in TWO))
+    steps = (
+        Step(entry, "measured", "", 0, 660.0, RunFolder(next((root / "7").iterdir()))),
+        Step(entry, "left out", "3 min left, 9 min needed", 0, 0.0),
+    )
+    suite = Suite(About("chat", "Two engines, every night.", 20), (entry, entry))
+    made = Night(suite, steps, tuple(drifts(courses)), len(runs), interrupted=False, courses=tuple(courses))
+    place = root / "night.html"
+    place.write_text(drawn(made), encoding="utf-8")
+    return place
+
+
+def _runs(root):
+    return [_run(root / str(day), day) for day in range(1, 8)]
 
 
 def _run(root, day):

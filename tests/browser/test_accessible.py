@@ -1,4 +1,4 @@
-"""axe-core over every part of the report, open: light, dark and on a phone."""
+"""axe-core over every part of each page, open: light, dark and on a phone."""
 
 import pytest
 
@@ -11,7 +11,7 @@ DESK = 1280
 @pytest.mark.parametrize(
     ("width", "dark"), [(DESK, False), (DESK, True), (390, False)], ids=["light", "dark", "phone"]
 )
-@pytest.mark.parametrize("report", ["two_engines", "nine_engines", "several_runs"])
+@pytest.mark.parametrize("report", ["two_engines", "nine_engines", "several_runs", "night"])
 def test_axe_finds_nothing(page, report, width, dark, request):
     page.open(request.getfixturevalue(report), width, dark=dark)
     page.evaluate(OPEN_ALL)

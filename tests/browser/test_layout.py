@@ -60,7 +60,7 @@ OVERLAPS = """
 """
 
 
-@pytest.fixture(params=["two_engines", "nine_engines", "several_runs"])
+@pytest.fixture(params=["two_engines", "nine_engines", "several_runs", "night"])
 def any_report(request):
     return request.getfixturevalue(request.param)
 

@@ -41,7 +41,7 @@ MOST_OPEN = 6  # charts; further ones are folded
 EXPLAINED = (
     "One point per run, the geometric mean of its repeats or the capacity that its search found, labelled "
     "with the version of the engine where that changes. A dotted line is a level; a level needs "
-    f"{LEAST_NIGHTS} runs, so that one odd run is no change."
+    f"{LEAST_NIGHTS} runs, so that one odd run is no change. Changes too small for a verdict are listed too."
 )
 
 
