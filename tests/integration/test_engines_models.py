@@ -247,10 +247,12 @@ def test_wrong_paths_are_one_sentence(tmp_path):
         ("org/Model-0.5B", "`hf download org/Model-0.5B`"),
         ("models/small.gguf", "`bench list models`"),
         ("./org/model", "`bench list models`"),
+        ("here/model", "`bench list models`"),
     ],
 )
 def test_a_name_of_the_model_hub_gets_the_command_that_downloads_it(given, hint, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
     with pytest.raises(SetupError, match="no such file or folder") as error:
         local_model(given)
     assert hint in error.value.hint

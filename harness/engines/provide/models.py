@@ -76,7 +76,7 @@ def local_model(path: str) -> tuple[str, Model]:
         context = None
     else:
         hint = "`bench list models` has those that need no path"
-        if _HUB_NAME.fullmatch(path):
+        if _HUB_NAME.fullmatch(path) and not folder.parent.exists():
             hint = f"weights of a model hub are given as a folder: that of `hf download {path}`"
         raise SetupError("no such file or folder", where=f"--model {path}", hint=hint)
     return folder.stem if entry == "file" else folder.name, Model(
