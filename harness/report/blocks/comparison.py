@@ -49,8 +49,8 @@ def _of_pair(document: RunComparison, pair: ComparedPair) -> Iterator[Block]:
         yield replace(change_table(pair, findings), title=point_words(point))
         yield from map(Line, _reasons(findings, pair.refused))
     if pair.differences:
-        count = counted(len(pair.differences), "difference")
-        yield Fold(f"{count} in conditions", [*map(_difference, pair.differences)], "differs")
+        title = f"{counted(len(pair.differences), 'difference')} in conditions (baseline | new)"
+        yield Fold(title, [*map(_difference, pair.differences)], "differs")
     yield from map(Line, compared_accuracy(document, pair))
     if pair.refused:
         yield Line(f"refused: {plain(pair.refused)}; --force compares all the same")
@@ -65,8 +65,8 @@ def _reasons(findings: Sequence[ComparedFigure], refused: str | None) -> Iterato
 
 
 def _difference(difference: Difference) -> Line:
-    decides = " (decides)" if difference.matters else ""
-    return Line(plain(f"{difference.what}: {difference.baseline} | {difference.new}{decides}"))
+    forbids = " (forbids a comparison)" if difference.matters else ""
+    return Line(plain(f"{difference.what}: {difference.baseline} | {difference.new}{forbids}"))
 
 
 def _run(document: RunComparison, run: ComparedRun) -> Line:

@@ -1,6 +1,7 @@
 """Blocks as Markdown, for a pull request or a job page: no foreign text can open a tag or a column."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from itertools import chain, pairwise
 
 from harness.report.blocks.block import Block, Figures, Fold, Line, Outline, Section, Title, Verbatim
@@ -42,7 +43,7 @@ def _parts(found: Iterable[Block], *, nested: bool = False) -> Iterator[str]:
                 yield f"#### {markdown_escaped(block.title)}"
                 yield from _parts(block.blocks, nested=True)
             case Fold():
-                yield f"<details><summary>{markdown_escaped(block.title)}</summary>"
+                yield f"<details><summary>{escape(block.title, quote=False)}</summary>"  # HTML, not Markdown
                 yield from _parts(block.blocks, nested=nested)
                 yield "</details>"
 

@@ -85,6 +85,14 @@ def test_what_belongs_to_a_section_is_indented_and_within_the_width():
     assert markdown(found).startswith("#### a against b\n\nrows\n\n| name | ms |")
 
 
+def test_a_backslash_before_a_name_in_the_title_of_a_fold_would_be_seen():
+    """Up to the next empty line Markdown takes what follows `<details>` as HTML."""
+    found = [Fold("llama_cpp | $1 & 2", [Line("llama_cpp")])]
+    title, line, _ = markdown(found).split("\n\n")
+    assert title == "<details><summary>llama_cpp | $1 &amp; 2</summary>"
+    assert line == "- llama\\_cpp"
+
+
 @pytest.mark.parametrize("foreign", ["<b>*x*</b>", "`<b>", "``<b>``"])
 def test_no_text_of_others_opens_a_tag(foreign):
     found = [

@@ -53,6 +53,7 @@ def test_markdown_says_what_the_terminal_says():
     apart = compare_runs([BASE, run("new", cells("vllm", 100, load={"kind": "concurrency", "value": 64}))])
     for document, words in (
         (refused, "--force compares all the same"),
+        (refused, "(forbids a comparison)"),
         (few, "all: 1 run each, 3 are needed"),
         (apart, "no load point in common"),
     ):

@@ -543,7 +543,7 @@ def test_what_is_printed():
     page = markdown(compared(document))
     assert page.startswith("**vllm is slower than in the run of 2026-11-20 08:00")
     assert "| TTFT p50, ms\\* | 100 | 112 | +12.0% |" in page
-    assert "<details><summary>1 difference in conditions</summary>" in page
+    assert "<details><summary>1 difference in conditions (baseline | new)</summary>" in page
 
 
 def command(*arguments):
