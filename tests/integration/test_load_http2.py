@@ -20,8 +20,9 @@ from harness.run.setup import prepare
 from harness.run.setup.options import RunOptions
 from tests.factories.sockets import PEM, server_tls
 from tests.integration.h2_frames import Script, goaway, good, serving, settings
+from tests.integration.h2_gateway import gateway
 from tests.integration.h2_server import TOKENS, running_h2
-from tests.integration.scripted import SMALL, bench_in, run_folder
+from tests.integration.scripted import MEASURED, SMALL, bench, bench_in, only_cell, run_folder
 
 MAX_CONCURRENT_STREAMS = 3  # the number of this setting
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
@@ -85,6 +86,26 @@ def test_a_run_ends_with_an_error_before_anything_is_measured_at_a_server_withou
     assert reason in done.stderr
     assert "hint: leave out --http2" in done.stderr
     assert not list(run_folder(tmp_path).glob("cells/*"))
+
+
+@pytest.mark.time
+def test_a_whole_run_measures_what_its_server_does(here):
+    """Readiness and the probe come over HTTP/1.1, to the same port; the load over HTTP/2."""
+    with running(ttft_ms=300, gap_ms=20) as server, gateway(server.url) as front:
+        bench(
+            *("run", "--scenario", "fixed-length", "--backends", f"openai={front.url}", "--http2"),
+            *("--ca-cert", str(PEM), "--concurrency", "8", "--requests", "32", "--output-tokens", "16"),
+            *("--repeats", "1", "--no-report", "--set", "verdict.cool_down_s=0"),
+            code=MEASURED,
+        )
+    cell = only_cell()
+    assert front.posts >= 32
+    assert front.connections["http/1.1"]
+    assert cell["requests"]["outcomes"] == {"ok": 32}
+    assert cell["client"]["connections"] == 1
+    assert any(note.startswith("HTTP/2") for note in cell["client"]["notes"])
+    assert cell["ttft_ms"]["p50"] == pytest.approx(310, abs=10)  # the gateway adds to 300
+    assert cell["tpot_ms"]["p50"] == pytest.approx(20, abs=0.5)
 
 
 @pytest.mark.parametrize("alpn", [(), ["h2"]])
