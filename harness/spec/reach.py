@@ -205,7 +205,8 @@ def _given(text: str, where: str) -> Given:
     """
     name, _, value = text.partition("=")
     if not _NAME.fullmatch(name) or not value:  # and not shown: "Authorization: Bearer …" may stand there
-        raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=where)
+        hint = "such as X-Team=search, or Authorization=ENV:VAR with the secret in the variable VAR"
+        raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=where, hint=hint)
     if value.startswith("ENV:"):
         return Given(name, variable=_variable(value.removeprefix("ENV:"), f"{where} {name}"))
     if "=ENV:" in value:

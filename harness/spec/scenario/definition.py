@@ -1,12 +1,13 @@
 """A scenario file as a whole."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal, get_args
 
 from harness.apis import APIS, ApiName, Gives
 from harness.errors import SpecError
 from harness.host.paths import LONGEST_NAME, is_name
+from harness.model import SLO_METRICS
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
@@ -200,13 +201,34 @@ def with_profile(table: Mapping[str, object], profile: Profile, where: str) -> d
     return {**files.laid_over(rest, chosen), "profile": profile}
 
 
+def _table_of(key: str, generator: object) -> str | None:
+    """The table that such a key belongs to, which may have been left out: `concurrency` is one of [load]."""
+    tables: dict[str, type] = {
+        "load": Load,
+        "request": Request,
+        "verdict": Verdict,
+        "cache": Cache,
+        "text": Text,
+    }
+    if isinstance(generator, str) and generator in GENERATORS:
+        tables["prompts"] = GENERATORS[generator]
+    if key in SLO_METRICS:
+        return "slo"
+    return next((name for name, kind in tables.items() if key in {each.name for each in fields(kind)}), None)
+
+
 def parse_scenario(table: Mapping[str, object], where: str, given: Collection[str] = ()) -> Scenario:
     """Builds the scenario from tables with their profile applied. `given`: keys that stand in no file.
 
     Raises SpecError for what does not go together.
     """
-    require_known(Scenario, table, where)
     prompts = table.get("prompts")
+    try:
+        require_known(Scenario, table, where)
+    except UnknownKeyError as error:
+        home = _table_of(error.key, prompts.get("generator") if isinstance(prompts, Mapping) else None)
+        hint = f"did you mean '{home}.{error.key}'?" if home else error.hint
+        raise UnknownKeyError(error.key, where, hint) from None
     if not isinstance(prompts, Mapping) or "generator" not in prompts:
         raise SpecError("table [prompts] with a generator is missing", where=where)
     generator = prompts["generator"]

@@ -58,6 +58,12 @@ def test_what_cannot_be_is_one_error_that_repeats_no_value(flags, says):
     assert "abc" not in f"{caught.value} {caught.value.hint}"
 
 
+def test_a_header_as_curl_takes_it_gets_an_example():
+    with pytest.raises(SpecError, match="is not NAME=VALUE") as caught:
+        reaches(headers=("X-Team: search",))
+    assert "X-Team=search, or Authorization=ENV:VAR" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize(
     ("flags", "where"),
     [

@@ -278,6 +278,27 @@ def test_a_class_has_no_verdict_on_what_it_does_not_have(metric):
         load_scenario("context-depth", {"verdict.primary": "by_kind.*.ttft_ms.p50"})
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("concurrency", "load.concurrency"),
+        ("think_time_s", "load.think_time_s"),
+        ("temperature", "request.temperature"),
+        ("timeout_s", "request.timeout_s"),
+        ("input_tokens", "prompts.input_tokens"),
+        ("content", "text.content"),
+        ("ttft_ms.p95", "slo.ttft_ms"),
+    ],
+)
+def test_a_key_without_its_table_is_named_with_it(given, meant):
+    with pytest.raises(SpecError, match="unknown key") as caught:
+        load_scenario("fixed-length", {given: 4})
+    assert caught.value.hint == f"did you mean '{meant}'?"
+    with pytest.raises(SpecError, match="unknown key 'groups'") as caught:
+        load_scenario("fixed-length", {"groups": 4})  # of another generator
+    assert "prompts" not in (caught.value.hint or "").partition("known")[0]
+
+
 def test_a_profile_is_chosen_by_its_flag_alone():
     for name in ("ramp", "fixed-length"):
         with pytest.raises(SpecError, match="is no key of a scenario") as caught:
