@@ -299,6 +299,13 @@ def test_a_key_without_its_table_is_named_with_it(given, meant):
     assert "prompts" not in (caught.value.hint or "").partition("known")[0]
 
 
+@pytest.mark.parametrize(("key", "value"), [("load.concurrency", 4), ("load.rate", 2), ("load.rate", 0.5)])
+def test_a_number_in_the_place_of_a_list_is_shown_in_one(key, value):
+    with pytest.raises(SpecError, match="must be a list") as caught:
+        load_scenario("fixed-length", {key: value})
+    assert caught.value.hint == f"such as [{value}]"
+
+
 def test_a_profile_is_chosen_by_its_flag_alone():
     for name in ("ramp", "fixed-length"):
         with pytest.raises(SpecError, match="is no key of a scenario") as caught:
