@@ -263,6 +263,13 @@ class CellFacts(Record, frozen=True, kw_only=True):
         bool, doc("Whether the first requests after a start of the engine were to be measured, and were.")
     ] = False
     planned: Annotated[int, doc("Requests to be measured, without warm-up.")]
+    most_prompt_tokens: Annotated[
+        int | None,
+        doc(
+            "Bytes of the longest prompt and tokens of a short chat, which no prompt has more tokens than; "
+            "null: not known, or requests have more than a text."
+        ),
+    ] = None
     slo: Annotated[
         dict[str, dict[str, Number]] | None,
         doc("Limits in ms, by latency and share of requests; null: none."),

@@ -38,7 +38,7 @@ from harness.workload.prompts.workload import Workload
 class Run(Lives):
     """A run in progress."""
 
-    probed: set[str] = field(default_factory=set)  # labels
+    probed: dict[str, int | None] = field(default_factory=dict)  # by label: prompt tokens of a chat
     repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     took_s: dict[Cell, float] = field(default_factory=dict)  # by cell of the lives that run now
     asking_s: float = 0.0  # of these lives; no later one is asked again
@@ -320,7 +320,8 @@ class Run(Lives):
         self.folder.files.make_folder(f"cells/{cell.name}")  # if bench is killed, a resumed run knows of it
         attempt = Attempt(self.manifest.document.run, self.folder.times_set_aside(cell.name))
         show, say = partial(self.ui.load, cell), partial(self._say, cell)
-        window = CellMeasurement(show, say, stop, self.cluster, attempt, meeting, self.up)
+        chat_tokens = self.probed.get(self.prepared.of(cell).label)
+        window = CellMeasurement(show, say, stop, self.cluster, attempt, meeting, self.up, chat_tokens)
         try:
             return measure(self.prepared, cell, workload, engine, window)
         except BaseException:
@@ -368,10 +369,11 @@ class Run(Lives):
         label = self.prepared.of(cell).label
         if label in self.probed or not self.prepared.options.probe:
             return
-        self.probed.add(label)
+        self.probed[label] = None
         self.ui.stage(f"{label}: probing")
         variant = self.prepared.of(cell).ref.variant
         probed = probe_engine(engine, variant, workloads.of(cell).requests)
+        self.probed[label] = max(filter(None, probed.prompt_tokens.values()), default=None)
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
         if (error := refusal(label, probed)) and self.prepared.scenario.request.exact_output:
             self.refused[label] = error

@@ -21,8 +21,9 @@ ALLOWED_TOKENS = 1
     Rule,
     code=IssueCode.USAGE_IMPLAUSIBLE,
     measures="output tokens below the text events, below the reasoning tokens or above what the request "
-    "allowed while the events are not, and cached tokens above the prompt's, as the server counts them",
-    limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; cached tokens: none",
+    "allowed while the events are not, prompt tokens above the bytes of the longest prompt and the tokens of "
+    "a short chat together, and cached tokens above the prompt's, as the server counts them",
+    limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; prompt and cached tokens: none",
     hint="the server's usage is not that of these answers: tokens/s, TPOT and costs follow from it; "
     "compare E2E and characters/s",
     cause="engine",
@@ -32,6 +33,7 @@ def implausible(cell: Evidence) -> Iterator[Violation]:
     yield from _fewer_than_events(cell)
     yield from _more_than_allowed(cell)
     yield from _reasoning_beyond_output(cell)
+    yield from _prompt_beyond_bytes(cell)
     yield from _cached_beyond_prompt(cell)
 
 
@@ -87,6 +89,20 @@ def _reasoning_beyond_output(cell: Evidence) -> Iterator[Violation]:
             f"{len(many)} of {len(rows)} answers with more reasoning tokens than output tokens: "
             f"{many['reasoning_tokens'].mean():.1f} of {many['output_tokens'].mean():.1f} (means)",
             "the output tokens",
+        )
+
+
+def _prompt_beyond_bytes(cell: Evidence) -> Iterator[Violation]:
+    """Sees usage that is several times too large: a token of ordinary text has four bytes or so."""
+    rows, most = cell.view.answers, cell.facts.most_prompt_tokens
+    many = rows[rows["prompt_tokens"] > most] if most is not None else rows[:0]
+    if len(many):
+        yield Violation(
+            f"{len(many)} of {len(rows)} answers with more prompt tokens than bytes were sent: "
+            f"{many['prompt_tokens'].mean():.1f} (mean)",
+            f"{most}: the bytes of the longest prompt, and the tokens of a short chat",
+            "the server's usage is not that of these prompts, or a gateway adds to long ones: input "
+            "tokens/s, cache hits and costs follow from it",
         )
 
 

@@ -67,14 +67,16 @@ def test_cold_by_the_engines_reset(cold):
 
 
 def test_the_probe_is_kept_and_speaks_up_before_anything_is_measured(cold):
-    *_, folder = cold
+    _, facts, folder = cold
     probe = json.loads((folder / "probe-one.json").read_text())
     topics = {finding["topic"] for finding in probe["findings"]}
     assert "cache reset" in topics
     assert not any(topic.startswith("structured") for topic in topics), "this scenario asks for no shape"
     assert probe["requests"] < 10
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["backends"]["one"]["probe"]["not_as_declared"] == []
+    counted = manifest["backends"]["one"]["probe"]
+    assert counted["not_as_declared"] == []
+    assert all(fact["most_prompt_tokens"] > max(counted["prompt_tokens"].values()) for fact in facts)
 
 
 def test_warm_holds_what_is_shared_and_primed_holds_all(here):

@@ -143,6 +143,7 @@ class CellMeasurement(NamedTuple):
     attempt: Attempt
     meeting: threading.Barrier | None = None  # waited for by cells whose loads begin together
     up: Sequence[EngineSession] = ()  # every engine that is, this cell's among them
+    chat_tokens: int | None = None  # of the longer chat that the backend was probed with; None: not known
 
 
 def measure(
@@ -215,6 +216,7 @@ def measure(
         server_counters=together(roles) if roles else counters,
         client=result.client,
         answered_models=_answered_models(result, prepared, workload, engine.facts.get("served_name")),
+        most_prompt_tokens=workload.most_tokens(window.chat_tokens),
         workers=workers,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
         roles=roles or UNSET,

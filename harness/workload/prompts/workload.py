@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import pickle
 import tempfile
 import weakref
@@ -21,6 +22,7 @@ from harness.workload.prompts.request import ChatRequest, Constraint, Tools
 ALIKE_CHARS = 64
 _NO_CALL = (-1,) * 4  # in place of the waits and the beginning of a call of a session
 _NUMBERS = attrgetter("max_tokens", "content_tokens", "session", "turn")
+MESSAGE_BYTES = 32  # tokens that a chat template has around a message, at most
 _BATCH = 256  # requests pickled together, so that they share equal objects
 
 
@@ -60,10 +62,21 @@ class Workload:
     constraints: tuple[Constraint, ...]  # one of each shape
     tools: bool  # whether any request offers tools
     alike_chars: int  # longest common beginning of two prompts, up to ALIKE_CHARS
+    most_bytes: (
+        int | None
+    )  # of a prompt and what is around its messages; None: the request has more than text
     _spool: _Spool
 
     def __len__(self) -> int:
         return len(self.requested)
+
+    def most_tokens(self, chat_tokens: int | None) -> int | None:
+        """Prompt tokens that no request can have more of; None: not known.
+
+        Ordinary text has a byte or more for each token. What a server puts around it is in `chat_tokens`, the
+        tokens of a short chat by its count.
+        """
+        return None if chat_tokens is None or self.most_bytes is None else chat_tokens + self.most_bytes
 
     @property
     def requests(self) -> Iterator[ChatRequest]:
@@ -79,8 +92,27 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
     constraints = tuple(collected.constraints.values())
     alike = _longest_alike(collected.heads)
     return Workload(
-        exact, collected.digest.hexdigest(), requested, constraints, collected.tools, alike, collected.spool
+        exact,
+        collected.digest.hexdigest(),
+        requested,
+        constraints,
+        collected.tools,
+        alike,
+        collected.most_bytes,
+        collected.spool,
     )
+
+
+def _prompt_bytes(request: ChatRequest) -> float:
+    """Bytes of the prompt, no fewer than it has tokens; infinite where a server adds to its text.
+
+    Later turns have the answers before them, a schema or a tool may be written into the prompt, and a ranked
+    document has the query each time.
+    """
+    more = (request.constraint, request.tools, request.call, request.images, request.recording)
+    if request.turn > 0 or request.items >= 0 or any(part is not None for part in more):
+        return math.inf
+    return sum(len(content.encode()) + MESSAGE_BYTES for _role, content in request.messages)
 
 
 def _longest_alike(heads: list[str]) -> int:
@@ -102,9 +134,14 @@ class _Collector:
         self.expectations: list[Expected] = []
         self.constraints: dict[str, Constraint] = {}
         self.tools = False
+        self.longest = 0.0
         self.heads: list[str] = []
         self._places: dict[str, int] = {}  # of expectations, by their text
         self._texts: dict[int, tuple[object, str]] = {}  # JSON of objects that requests share, by identity
+
+    @property
+    def most_bytes(self) -> int | None:
+        return int(self.longest) if math.isfinite(self.longest) else None
 
     def rows(self, requests: Iterable[ChatRequest]) -> Iterator[Any]:
         """Stores each request, and yields its row as RequestTable.of takes it."""
@@ -114,6 +151,7 @@ class _Collector:
             for request in batch:
                 self.digest.update(self._line(request))
                 self.tools = self.tools or request.tools is not None
+                self.longest = max(self.longest, _prompt_bytes(request))
                 if request.turn <= 0:
                     self.heads.append(request.messages[0][1][:ALIKE_CHARS])
                 if request.constraint is not None:

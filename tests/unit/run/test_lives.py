@@ -13,7 +13,7 @@ import pytest
 from harness.errors import SetupError, SpecError
 from harness.host.access import Access
 from harness.load import http2
-from harness.model import Ending
+from harness.model import Ending, Probed
 from harness.plan import Probe
 from harness.run import execute
 from harness.run.conformance import without_http2
@@ -102,11 +102,13 @@ def test_first_requests_after_a_start_follow_neither_a_probe_nor_another_try(
     }.items():
         monkeypatch.setattr(Run, name, fake)
     monkeypatch.setattr(execute, "cell_line", lambda *_: "")
-    monkeypatch.setattr(execute, "probe_engine", lambda *_: done.append("probe"))
+    chats = Probed(findings=(), prompt_tokens={"user": 10, "system + user": 20})
+    monkeypatch.setattr(execute, "probe_engine", lambda *_: done.append("probe") or chats)
     monkeypatch.setattr(execute, "keep_probe", lambda *_: None)
     monkeypatch.setattr(execute, "refusal", lambda *_: None)
     run._lives(run.prepared.plan[:1])
     assert done == order
+    assert run.probed == {"vllm": 20}
 
 
 def letters(texts):

@@ -36,6 +36,7 @@ from harness.workload.prompts.lora import assigned
 from harness.workload.prompts.shared import Zipf
 from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.topics import TOPICS
+from harness.workload.prompts.workload import MESSAGE_BYTES
 
 
 def words(texts):
@@ -161,6 +162,19 @@ def test_unique_prompts_share_no_block_whatever_its_size():
         assert 5 < made.alike_chars < 60
         begins = Counter(request.messages[0][1][: made.alike_chars + 1] for request in made.requests)
         assert max(begins.values()) == 1
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: type(spec).__name__)
+def test_no_prompt_has_more_bytes_than_the_bound_on_its_tokens(spec):
+    made = generate(spec, 60, 3, TextMaker(words))
+    requests = list(made.requests)
+    if any(request.turn or request.constraint or request.tools for request in requests):
+        assert made.most_tokens(20) is None
+        return
+    sizes = [sum(len(content.encode()) for _role, content in request.messages) for request in requests]
+    around = MESSAGE_BYTES * max(len(request.messages) for request in requests)
+    assert max(sizes) + 20 < made.most_tokens(20) <= max(sizes) + around + 20
+    assert made.most_tokens(None) is None
 
 
 def test_labels_are_known_and_all_asked():
