@@ -118,7 +118,8 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            an_item = isinstance(value, {str: str, int: int, float: (int, float)}.get(args[0], ()))
+            kinds: dict[object, tuple[type, ...]] = {str: (str,), int: (int,), float: (int, float)}
+            an_item = isinstance(value, kinds.get(args[0], ()))
             hint = f"such as [{as_written(value)}]" if an_item else None
             raise SpecError(f"must be a list, not {as_written(value)}", where=where, hint=hint)
         return tuple(_convert(args[0], item, f"{where}[{i}]") for i, item in enumerate(value))
