@@ -107,6 +107,7 @@ class TaskCarrier:
 
         def on_send() -> None:
             self._window.sent_at(exchange, time.monotonic_ns())
+            self._wake()  # the user may hang up before the next step
 
         while True:
             exchange.answer = Answer(self._answer_bytes)

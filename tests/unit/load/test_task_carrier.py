@@ -59,3 +59,29 @@ def test_an_answer_that_ends_while_the_window_is_stopped_is_recorded_once(
     (exchange,) = ended
     assert exchange.failure is (None if answered else Outcome.CANCELLED)
     assert window.in_flight == 0
+
+
+class Noted(Window):
+    """Keeps when each of its steps wants the next."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__([7], Dealt([0]), limits)
+        self.wakes: list[int | None] = []
+
+    def step(self, now: int) -> int | None:
+        self.wakes.append(super().step(now))
+        return self.wakes[-1]
+
+
+def test_the_window_is_asked_again_once_a_request_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its user hangs up before the time that the step before the send named."""
+    monkeypatch.setattr("harness.load.window.CHORE_NS", SECOND)
+    window = Noted(Limits(10 * SECOND, 10 * SECOND, [SECOND // 200]))
+    carrier, ended = TaskCarrier(Held(), [b"{}"], 1 << 20, window), list[Exchange]()
+    try:
+        window.run(carrier, ClosedLoopDispatcher(ClosedLoop(1), 1, 0, NEVER), ended.append, lambda: False)
+    finally:
+        carrier.close()
+    (exchange,) = ended
+    assert exchange.failure is Outcome.ABANDONED
+    assert exchange.deadline in window.wakes
