@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import takewhile
+from threading import Thread
 from types import ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_kept: list[ExitStack] = []  # of each `kept_open`: what closes the driver at its end
+_CLOSE_S = 5.0
+_keepers: "list[_Keeper]" = []  # the first opens it for those inside
 
 
 def named_gpus(visible: str) -> list[str]:
@@ -94,35 +96,51 @@ def fault(gpus: Sequence[str]) -> str | None:
     return None
 
 
+class _Keeper(ExitStack):
+    """Closes the driver at its end, once it opened it."""
+
+    has_opened = False
+
+
 @contextmanager
 def kept_open() -> Iterator[None]:
     """Leaves the driver open from the first question inside to the end. Without persistence mode eight GPUs
     take seconds to open, and close with the last who has them open.
     """
-    with ExitStack() as closing:
-        _kept.append(closing)
+    with _Keeper() as keeper:
+        _keepers.append(keeper)
         try:
             yield
         finally:
-            _kept.pop()
+            _keepers.pop()
 
 
 def ask(question: Callable[[ModuleType], T]) -> T:
     """Gives `pynvml` to the question. Raises its NVMLError, also where there is no driver."""
     import pynvml
 
-    with ExitStack() as closing:
-        pynvml.nvmlInit()  # it counts who has it open
-        (_kept[0] if _kept else closing).callback(close)
+    with _Keeper() as own:
+        keeper = _keepers[0] if _keepers else own
+        if not keeper.has_opened:
+            pynvml.nvmlInit()
+            keeper.callback(close)
+            keeper.has_opened = True
         return question(pynvml)
 
 
 def close() -> None:
-    """A driver that was lost meanwhile may refuse it: nothing of a result depends on that."""
+    """Waits for a few seconds at most, and raises nothing: a driver that was lost or hangs meanwhile must not
+    keep back what was measured.
+    """
     import pynvml
 
-    with suppress(pynvml.NVMLError):
-        pynvml.nvmlShutdown()
+    def shut() -> None:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+    closing = Thread(target=shut, daemon=True)
+    closing.start()
+    closing.join(_CLOSE_S)
 
 
 def _known(question: Callable[[ModuleType], T]) -> T | None:

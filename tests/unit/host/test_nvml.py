@@ -1,6 +1,7 @@
 """Facts of NVIDIA's driver, from a library that answers as NVML does."""
 
 import sys
+from threading import Event
 from types import SimpleNamespace
 
 import pynvml
@@ -55,6 +56,17 @@ def test_a_driver_that_cannot_be_closed_has_answered(library):
     assert nvml.gpu_count() == 2
     with nvml.kept_open():
         assert nvml.gpu_count() == 2
+
+
+def test_a_driver_that_hangs_keeps_back_no_result(library, monkeypatch):
+    monkeypatch.setattr(nvml, "_CLOSE_S", 0.0)
+    goes_on, ended = Event(), Event()
+    library.nvmlShutdown = lambda: goes_on.wait() and ended.set()
+    with nvml.kept_open():
+        assert nvml.gpu_count() == 2
+    assert not ended.is_set()
+    goes_on.set()
+    assert ended.wait(20)
 
 
 def test_without_a_driver_nothing_is_kept_open(library):
