@@ -181,7 +181,7 @@ def _of_pair(
             continue
         first = sorted(mine, key=lambda finding: not finding.primary)[:MOST_PARTS]
         more = [counted(len(mine) - MOST_PARTS, "more figure")] if len(mine) > MOST_PARTS else []
-        parts = listing([*(_part(finding, _unit(pair)) for finding in first), *more])
+        parts = listing([*_parts(first, _unit(pair)), *more])
         within = percent(pair.verdict_rules.same_within)
         faster, slower = verdict_ways(*(measure(finding.metric) for finding in mine))
         text = {
@@ -215,16 +215,23 @@ def _unit(pair: ComparedPair) -> str:
     return "start" if rules.unit == "starts" else "block"
 
 
-def _part(figure: ComparedFigure, unit: str) -> str:
-    """`first token by 3% at 8 users (1 to 5%)`; for an undecided figure, what would decide it."""
-    about, load = waited(measure(figure.metric)), f"at {load_words(figure.load)}"
+def _parts(figures: Sequence[ComparedFigure], unit: str) -> Iterator[str]:
+    """`first token by 3% at 8 users (1 to 5%)`. Loads of which the same is said share a part."""
+    around = grouped((_around_load(figure, unit), load_words(figure.load)) for figure in figures)
+    for (before, behind), loads in around.items():
+        yield f"{before} at {listing(loads)}{behind}"
+
+
+def _around_load(figure: ComparedFigure, unit: str) -> tuple[str, str]:
+    """What stands before and behind the load; for an undecided figure, what would decide it."""
+    about = waited(measure(figure.metric))
     if figure.verdict == "not enough runs":
-        return f"{about} {load} ({_open(figure, unit)})"
+        return about, f" ({_open(figure, unit)})"
     if figure.verdict == "same" or figure.ratio is None:
-        return f"{about} {load}"
+        return about, ""
     near, middle, far = figure.ratio if figure.ratio.estimate >= 1 else reversed([*figure.ratio])
     span = f"{short(near)}× to {short(far)}×" if middle >= 2 else f"{_percent(near)} to {_percent(far)}%"
-    return f"{about} by {_by(middle)} {load} ({span})"
+    return f"{about} by {_by(middle)}", f" ({span})"
 
 
 def _open(figure: ComparedFigure, unit: str) -> str:

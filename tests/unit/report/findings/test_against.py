@@ -184,8 +184,16 @@ def test_a_sentence_names_a_few_figures_the_primary_ones_first():
     loads = [{"kind": "concurrency", "value": users} for users in (1, 4, 16)]
     old, new = ([cells("vllm", p50, load=load) for load in loads] for p50 in (100, 112))
     (line,) = answers(compare_runs([run("base", *old), run("new", *new)]))
-    assert line.count("first token by 12%") == 3
+    assert ": first token by 12% at 1 user, 4 users and 16 users (12 to 12%), each further token " in line
     assert re.search(r" and \d+ more figures\.$", line), line
+
+
+def test_loads_with_one_reason_share_it():
+    """Of two single runs the sentence had the reason once for each load."""
+    loads = [{"kind": "concurrency", "value": users} for users in (1, 8)]
+    old, new = ([cells("vllm", p50, load=load)[:1] for load in loads] for p50 in (100, 112))
+    (line,) = answers(compare_runs([run("base", *old), run("new", *new)]))
+    assert line.endswith(": first token at 1 user and 8 users (1 run each, 3 are needed).")
 
 
 def test_of_several_runs_each_sentence_names_its_own():
