@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, NoReturn, cast
 
 from harness.cli.flags import argument_types
-from harness.errors import ExitCode, SpecError
+from harness.errors import ExitCode, SpecError, page_address
 
 # Command -> module with Options, add_arguments(parser), main(given) -> Result and, for the end of its help,
 # EPILOG; one line of help.
@@ -47,7 +47,7 @@ COMMANDS = {
     "completion": ("harness.cli.commands.completion", "print a shell's completion script"),
 }
 
-EPILOG = """exit codes:
+EPILOG = f"""exit codes:
   0    success
   1    a limit or comparison failed
   2    usage or definition
@@ -56,7 +56,9 @@ EPILOG = """exit codes:
   130  interrupted (what was measured is kept)
   141  the reader of the output went away
 
-Run `bench COMMAND --help` for the options of a command."""
+Run `bench COMMAND --help` for the options of a command.
+
+Questions, by page: {page_address("index")}"""
 
 
 _LISTED = {  # what is missing -> where its names are

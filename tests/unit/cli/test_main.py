@@ -158,3 +158,12 @@ def test_bench_alone_says_where_to_start(capsys):
     for start in ("bench http://", "bench run ", "bench list scenarios"):
         assert start in said
     assert len(said.splitlines()) < 12
+
+
+def test_help_leads_to_the_page_that_lists_questions(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert (
+        "\nQuestions, by page: https://llm-servebench.github.io/llm-servebench/index.html"
+        in capsys.readouterr().out
+    )
