@@ -36,17 +36,19 @@ def put(result: Result, *, as_json: bool = False, flush: bool = False) -> None:
 
     `flush`: a pipe gets it now. If nobody reads it, the command ends there: the rest of its work is not done.
     """
-    if not as_json:
-        screen = Screen(page_width(), page_width(UNBROKEN), wants_color(sys.stdout))
-        found = result.text(screen) if callable(result.text) else result.text
-        for line in [found] if isinstance(found, str) else found:
-            print(line, end="" if line.endswith("\n") else "\n")
-    elif result.document is not None:
-        print(json.dumps(result.document(), indent=1))
-    if flush:
-        sys.stdout.flush()
-    for note in result.notes:
-        if isinstance(note, BenchError):
-            print_error(note)
-        else:
-            print_note(note)
+    try:
+        if not as_json:
+            screen = Screen(page_width(), page_width(UNBROKEN), wants_color(sys.stdout))
+            found = result.text(screen) if callable(result.text) else result.text
+            for line in [found] if isinstance(found, str) else found:
+                print(line, end="" if line.endswith("\n") else "\n")
+        elif result.document is not None:
+            print(json.dumps(result.document(), indent=1))
+        if flush:
+            sys.stdout.flush()
+    finally:  # also where nobody reads the text: the errors of `bench validate` are notes
+        for note in result.notes:
+            if isinstance(note, BenchError):
+                print_error(note)
+            else:
+                print_note(note)

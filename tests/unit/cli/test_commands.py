@@ -6,10 +6,12 @@ import json
 import sys
 from dataclasses import fields
 from importlib import import_module
+from unittest.mock import Mock
 
 import pytest
 
 from harness.cli.display.result import Result, put
+from harness.cli.display.streams import UnreadError
 from harness.cli.flags.parsers import COMMANDS, command_parser
 from harness.cli.typed import Flags
 from harness.errors import SetupError
@@ -64,6 +66,15 @@ def test_of_text_and_document_only_the_one_that_is_asked_for_is_made(capsys, mon
     assert capsys.readouterr().out.split()[-1] == "10000", "a pipe gets a row as one line"
     put(Result("a"), as_json=True)
     assert capsys.readouterr().out == "", "a part of a result has no document"
+
+
+def test_notes_are_printed_though_nobody_reads_the_text(monkeypatch, capsys):
+    closed = io.StringIO()
+    monkeypatch.setattr(closed, "flush", Mock(side_effect=UnreadError))
+    monkeypatch.setattr(sys, "stdout", closed)
+    with pytest.raises(UnreadError):
+        put(Result("text", notes=["a note"]), flush=True)
+    assert capsys.readouterr().err == "a note\n"
 
 
 def test_notes_follow_the_text_on_standard_error(monkeypatch):
