@@ -64,5 +64,8 @@ def test_a_server_breaks_the_rule_that_is_about_its_fault(code, measured, option
     assert measured in found(options, **about)[code]
 
 
-def test_a_calm_server_breaks_none_of_them():
-    assert not {code for code, *_ in BROKEN} & found({}, most_prompt_tokens=100).keys()
+@pytest.mark.parametrize(("reasoning", "thinking"), [(0, "off"), (4, "on")])
+def test_a_calm_server_that_does_as_declared_breaks_none_of_them(reasoning, thinking):
+    declared = {"habits": {"tokens_per_event": "one"}, "request": {"api": "chat", "thinking": thinking}}
+    reasons = found({"reasoning_tokens": reasoning}, most_prompt_tokens=100, **declared)
+    assert not {code for code, *_ in BROKEN} & reasons.keys()
