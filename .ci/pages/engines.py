@@ -21,7 +21,7 @@ NO, UNKNOWN = "–", "?"
 # "none" brings its own model, and has no row.
 _FORMS = {
     "gguf": "GGUF",
-    "hf": "model hub format",
+    "hf": "hub",
     "openvino": "OpenVINO IR",
     "ctranslate2": "CTranslate2",
     "mlc": "MLC",
@@ -35,7 +35,10 @@ vLLM 0.26 and SGLang 0.5.16 were measured ([on an H200](gpu-box.md#vllm-and-sgla
 passes requests on to engines. A library has no server, and runs behind a small one of bench's own, whose cost
 is measured and reported.
 """
-START = """Every engine can be attached to, where it runs already (`NAME=URL`), and simulated. Beyond that:
+START = """Every engine can be attached to, where it runs already (`NAME=URL`), and simulated. *Installed* is
+a process that `bench` installs, and *hub* the format of the model hub.
+"""
+KEPT = """Prefix caches are on by default, unless it says otherwise or has a question mark.
 """
 SPOKEN = """A question mark is what is not known.
 """
@@ -113,6 +116,7 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     )
     yield "## What they keep and report"
     yield ""
+    yield KEPT
     yield from _table(
         ("engine", "prefix cache", "cache reset", "metrics", "series"),
         [
@@ -157,10 +161,10 @@ def _measured(engine: Backend, facts: Facts) -> str:
 
 def _launch(engine: Backend) -> str:
     own = engine.process is not None and engine.process.install is not None
-    modes = [("process, installed by bench" if own else "process") if engine.process else ""]
+    modes = [("process, installed" if own else "process") if engine.process else ""]
     if engine.process_cuda:
         untried = engine.process_cuda.not_run
-        modes.append("process on an NVIDIA GPU" + (f" (not run on {untried} yet)" if untried else ""))
+        modes.append("process on NVIDIA" + (f" (not run on {untried} yet)" if untried else ""))
     modes += ["compose" if engine.compose else ""]
     return "; ".join(filter(None, modes)) or NO
 
@@ -194,8 +198,8 @@ def _cache(engine: Backend) -> str:
         "slots": "one prompt per slot",
         "": UNKNOWN,
     }[cache.matching]
-    default = {True: "; on by default", False: "; off by default, switched on", None: ""}[cache.default]
-    return f"{matching}{default}"
+    default = {True: "", False: "; off by default, switched on", None: f"; {UNKNOWN}"}[cache.default]
+    return matching if matching == UNKNOWN else f"{matching}{default}"
 
 
 def _reset(engine: Backend) -> str:
