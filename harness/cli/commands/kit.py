@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cli.display.output import progress_display
-from harness.cli.display.result import Result
+from harness.cli.display.result import Result, put
 from harness.cli.flags import options
 from harness.cli.typed import Flags
 from harness.errors import SetupError, SpecError, reason
@@ -17,7 +17,8 @@ from harness.model.numbers import counted
 @dataclass(frozen=True)
 class Options(Flags):
     action: str
-    out: Path = Path()  # of make and join
+    out: Path = Path()  # of make and join, as the next one
+    json: bool = False
     target: str = ""  # of make, as the next five
     glibc: str = GLIBC
     engines: str = ""
@@ -112,7 +113,8 @@ def _make(given: Options) -> Result:
     asked = Asked(given.target, given.glibc, engines, list(given.model), given.have, given.out)
     with closing(progress_display()) as ui:
         kit = make(asked, ui.stage)
-    lines, written = [f"{kit}: for {given.target}", *listing(kit)], list[Path]()
+    put(Result([f"{kit}: for {given.target}", *listing(kit)]), as_json=given.json)  # to split it takes long
+    lines, written = list[str](), list[Path]()
     if given.max_mb:
         archive = kit.with_name(f"{kit.name}.tar")
         written = parts.split(kit, archive, given.max_mb)

@@ -1,5 +1,6 @@
 """`bench kit`: a kit and its parts as they are printed, joined again, and refused where they are damaged."""
 
+import errno
 import json
 
 import pytest
@@ -54,6 +55,15 @@ def test_a_kit_is_listed_in_megabytes(asked, tmp_path, capsys):
         "      3.0 MB  together",
         "there: python3 kit/run.py --help",
     ]
+
+
+def test_a_kit_is_listed_though_the_disk_has_no_room_for_its_parts(asked, tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("harness.kit.parts.split", full)
+    assert make(tmp_path / "kit", "--max-mb", "1") == ExitCode.SETUP
+    assert "3.0 MB  together\n" in capsys.readouterr().out
 
 
 def test_parts_are_no_larger_than_was_asked_and_are_joined_again(asked, tmp_path, capsys):
