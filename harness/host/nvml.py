@@ -123,12 +123,12 @@ def ask(question: Callable[[ModuleType], T]) -> T:
         keeper = _keepers[0] if _keepers else own
         if not keeper.has_opened:
             pynvml.nvmlInit()
-            keeper.callback(close)
+            keeper.callback(_close)
             keeper.has_opened = True
         return question(pynvml)
 
 
-def close() -> None:
+def _close() -> None:
     """Waits for a few seconds at most, and raises nothing: a driver that was lost or hangs meanwhile must not
     keep back what was measured.
     """

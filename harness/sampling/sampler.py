@@ -1,5 +1,6 @@
 """The sampler's process: one thread per source, so that a slow one holds up no other."""
 
+import contextlib
 import gc
 import os
 import select
@@ -70,7 +71,8 @@ class Runner:
             pause = self.source.period_s if self.facts.failing_since_ns is None else _RETRY_S
             beat = next_beat_s(beat, pause, began, time.monotonic())
         self._read()
-        self.source.close()
+        with contextlib.suppress(Exception):  # of a device that was lost: nothing that was read depends on it
+            self.source.close()
 
     def _read(self) -> None:
         facts, began, busy_ns = self.facts, time.monotonic_ns(), time.thread_time_ns()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pynvml
 
-from harness.host.nvml import close, is_gone
+from harness.host.nvml import is_gone
 from harness.sampling.sources import OWNERS, UNKNOWN_PROCESSES, Put, UnavailableError, UnreadableError, lose
 from harness.sampling.sources.visible import NOT_NAMED, all_hidden, visible
 
@@ -212,7 +212,7 @@ class Gpus(ABC):
             yield f"{device.name}: {failed[0]}"
 
     def close(self) -> None:
-        close()
+        pynvml.nvmlShutdown()
 
 
 class NvidiaGpus(Gpus):

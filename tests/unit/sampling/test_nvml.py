@@ -178,8 +178,6 @@ def test_a_lost_gpu_is_named_once_and_without_one_left_nothing_can_be_read(libra
         with pytest.raises(UnreadableError, match="GPU is lost"):
             read(gpus)
     assert set(gpus.about["lost"]) == {"gpu.0", "gpu.1"}
-    library.errors["nvmlShutdown",] = UNKNOWN
-    gpus.close()
 
 
 def test_facts_of_the_gpus_that_the_engine_was_given(library):

@@ -96,6 +96,15 @@ def test_a_read_that_fails_is_counted_and_the_next_one_ends_the_failing(spill):
     assert (facts.failures, facts.last_failure, facts.failing_since_ns) == (1, "busy", None)
 
 
+def test_a_source_that_cannot_be_closed_was_read(spill, monkeypatch):
+    """NVML of a GPU that was lost may refuse it."""
+    raised, source = [], Source(1.0)
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    source.close = lambda: source.gone
+    facts = run(source, spill, reads=2)
+    assert (facts.failures, raised) == (0, [])
+
+
 def test_an_error_that_nobody_foresaw_is_a_read_that_failed(spill, monkeypatch):
     """A driver's field in a new form: the reader's thread ended, and nothing said that its samples did."""
     monkeypatch.setattr("harness.sampling.sampler._RETRY_S", 0.001)
