@@ -64,7 +64,11 @@ def doubt_words(document: RunComparison) -> str:
     names = run_names(document.runs)
     by_side = grouped((doubt.about, doubt) for doubt in document.doubts)
     alike = grouped((_doubted(mine), _side(about, names, document)) for about, mine in by_side.items())
-    parts = [f"{listing(sides)}: {words}" for words, sides in alike.items() if words]
+    parts = [
+        f"{listing(sides)}: {'each ' if len(sides) > 1 else ''}{words}"
+        for words, sides in alike.items()
+        if words
+    ]
     more = [counted(len(parts) - MOST_PARTS, "more doubt")] if len(parts) > MOST_PARTS else []
     return plain("; ".join([*parts[:MOST_PARTS], *more]), 1000)
 

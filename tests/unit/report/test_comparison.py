@@ -88,7 +88,7 @@ def test_backends_and_runs_in_the_same_doubt_share_a_part():
     )
     assert (
         in_doubt(old, new)
-        == "the run of 2026-11-21 and the run of 2026-11-20: 5 of 5 repeats SUSPECT: contended"
+        == "the run of 2026-11-21 and the run of 2026-11-20: each 5 of 5 repeats SUSPECT: contended"
     )
 
 
