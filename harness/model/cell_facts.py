@@ -266,7 +266,7 @@ class CellFacts(Record, frozen=True, kw_only=True):
     most_prompt_tokens: Annotated[
         int | None,
         doc(
-            "Bytes of the longest prompt and tokens of a short chat, which no prompt has more tokens than; "
+            "Bytes of the longest first prompt and tokens of a short chat: no first prompt has more tokens; "
             "null: not known, or requests have more than a text."
         ),
     ] = None

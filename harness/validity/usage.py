@@ -93,9 +93,16 @@ def _reasoning_beyond_output(cell: Evidence) -> Iterator[Violation]:
 
 
 def _prompt_beyond_bytes(cell: Evidence) -> Iterator[Violation]:
-    """Sees usage that is several times too large: a token of ordinary text has four bytes or so."""
-    rows, most = cell.view.answers, cell.facts.most_prompt_tokens
-    many = rows[rows["prompt_tokens"] > most] if most is not None else rows[:0]
+    """Sees usage that is several times too large: a token of ordinary text has four bytes or so.
+
+    Leaves out later turns, which have the answers before them.
+    """
+    most = cell.facts.most_prompt_tokens
+    if most is None or cell.requested is None:
+        return
+    rows = cell.view.answers
+    rows = rows[cell.requested.numbers["turn"][rows["seq"]] <= 0]
+    many = rows[rows["prompt_tokens"] > most]
     if len(many):
         yield Violation(
             f"{len(many)} of {len(rows)} answers with more prompt tokens than bytes were sent: "

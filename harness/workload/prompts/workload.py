@@ -62,16 +62,14 @@ class Workload:
     constraints: tuple[Constraint, ...]  # one of each shape
     tools: bool  # whether any request offers tools
     alike_chars: int  # longest common beginning of two prompts, up to ALIKE_CHARS
-    most_bytes: (
-        int | None
-    )  # of a prompt and what is around its messages; None: the request has more than text
+    most_bytes: int | None  # of a first turn and what is around its messages; None: not text alone
     _spool: _Spool
 
     def __len__(self) -> int:
         return len(self.requested)
 
     def most_tokens(self, chat_tokens: int | None) -> int | None:
-        """Prompt tokens that no request can have more of; None: not known.
+        """Prompt tokens that no first turn can have more of; None: not known.
 
         Ordinary text has a byte or more for each token. What a server puts around it is in `chat_tokens`, the
         tokens of a short chat by its count.
@@ -106,13 +104,17 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
 def _prompt_bytes(request: ChatRequest) -> float:
     """Bytes of the prompt, no fewer than it has tokens; infinite where a server adds to its text.
 
-    Later turns have the answers before them, a schema or a tool may be written into the prompt, and a ranked
-    document has the query each time.
+    A schema or a tool may be written into the prompt, and a ranked document has the query each time. Later
+    turns count for nothing: they have the answers before them.
     """
     more = (request.constraint, request.tools, request.call, request.images, request.recording)
-    if request.turn > 0 or request.items >= 0 or any(part is not None for part in more):
+    if request.items >= 0 or any(part is not None for part in more):
         return math.inf
-    return sum(len(content.encode()) + MESSAGE_BYTES for _role, content in request.messages)
+    return (
+        0
+        if request.turn > 0
+        else sum(len(content.encode()) + MESSAGE_BYTES for _role, content in request.messages)
+    )
 
 
 def _longest_alike(heads: list[str]) -> int:

@@ -226,3 +226,22 @@ def test_a_server_that_keeps_up_is_not_held():
     made = held(cap=20)
     assert np.all(made.requests["sent_ns"] == made.requests["intended_ns"])
     assert not {"rate-missed", "held-at-cap"} & found(made, load=OPEN).keys()
+
+
+@pytest.mark.parametrize(("tokens", "found_many"), [(500, 0), (501, 20)])
+def test_a_prompt_has_no_more_tokens_than_bytes(tokens, found_many):
+    made = answers(prompt=tokens)
+    reasons = found(made, asked(20, 20), most_prompt_tokens=500)
+    if not found_many:
+        assert "usage-implausible" not in reasons
+        return
+    reason = reasons["usage-implausible"]
+    assert reason.measured == "20 of 20 answers with more prompt tokens than bytes were sent: 501.0 (mean)"
+    assert reason.limit.startswith("500: ")
+
+
+def test_later_turns_have_the_answers_before_them():
+    numbers = tuple(1 if name == "turn" else -1 for name in NUMBERS)
+    later = RequestTable.of(((numbers, "", ()) for _ in range(20)), [])
+    assert "usage-implausible" not in found(answers(prompt=900), later, most_prompt_tokens=500)
+    assert "usage-implausible" not in found(answers(prompt=900), asked(20, 20))
