@@ -74,7 +74,7 @@ def doubt_words(document: RunComparison) -> str:
 
 
 def _doubted(mine: Sequence[ComparedDoubt]) -> str:
-    """Of all loads together, which are named where others of the same backend are in no doubt."""
+    """Counts all loads together, and names them where others of the same backend are in no doubt."""
     found = [doubt for doubt in mine if doubt.suspect]
     suspect, repeats = sum(doubt.suspect for doubt in found), sum(doubt.repeats for doubt in found)
     broken = sum((Counter(doubt.codes) for doubt in found), Counter[str]())
