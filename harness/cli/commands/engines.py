@@ -65,7 +65,7 @@ def _install(given: Options) -> Result:
         for definition in definitions:
             if given.dry_run:
                 files = planned(definition, ui.stage)
-                put(Result("\n".join(_planned(definition, files))), as_json=given.json)
+                put(Result(_planned(definition, files)), as_json=given.json)
                 sizes = [{"file": wheel.file, "size_bytes": wheel.size_bytes} for wheel in files]
                 done.append({"name": definition.name, "files": sizes})
                 continue

@@ -137,25 +137,15 @@ def _planned(entry: "Entry", run: "Prepared | BenchError | None") -> dict[str, A
     """A run that is not started: `expected_s` is null where no earlier night measured it."""
     from harness.cli.display.dry_run import describe
 
-    if run is None or isinstance(run, BenchError):
-        state = "wrong" if run else "files"
-        return {
-            "title": entry.title,
-            "state": state,
-            "error": run and str(run),
-            "expected_s": None,
-            "missing": [],
-        }
+    known: dict[str, Any] = {"title": entry.title, "state": "planned", "error": None}
+    known |= {"expected_s": None, "missing": []}
+    if run is None:
+        return known | {"state": "files"}
+    if isinstance(run, BenchError):
+        return known | {"state": "wrong", "error": str(run)}
     plan = describe(run)
     seconds = None if plan.expected_s is None else plan.expected_s + (plan.starts_s or 0.0)
-    missing = [str(lack) for lack in plan.missing]
-    return {
-        "title": entry.title,
-        "state": "planned",
-        "error": None,
-        "expected_s": seconds,
-        "missing": missing,
-    }
+    return known | {"expected_s": seconds, "missing": [str(lack) for lack in plan.missing]}
 
 
 def _plan(suite: "Suite", runs: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
