@@ -97,7 +97,7 @@ def test_points_are_labelled_with_their_load(page, two_engines):
     assert sorted(labels.split()) == ["c4", "c4", "c8", "c8"]
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 860, 390])
 def test_nothing_is_cut_without_a_sign(page, any_report, width):
     opened(page, any_report, width)
     assert json.loads(page.evaluate(CUT)) == []
@@ -115,7 +115,7 @@ def long_names(tmp_path_factory):
     return folder.path / "report.html"
 
 
-@pytest.mark.parametrize("width", [1280, 1000, 390])
+@pytest.mark.parametrize("width", [1280, 1000, 860, 660, 390])
 def test_bars_next_to_long_names_are_as_long_as_their_values(page, long_names, width):
     opened(page, long_names, width)
     shares = page.evaluate(
