@@ -65,10 +65,9 @@ def _listed(kind: type) -> Iterator[str]:
     for key, default, what in _keys(kind):
         if key != "generator":
             what = "each " + ", ".join(_listed(LengthClass)) if key == "classes" else what
-            shown = f"`{key}{f' = {default}' if default else ''}`" + (
-                " (optional)" if default is None else ""
-            )
-            yield shown + (f": {what}" if what else "")
+            shown = f"`{key} = {default}`" if default else f"`{key}`"
+            optional = " (optional)" if default is None else ""
+            yield f"{shown}{optional}" + (f": {what}" if what else "")
 
 
 def _keys(kind: type) -> Iterator[tuple[str, str | None, str]]:
@@ -92,11 +91,9 @@ def _choices(hint: object) -> str:
     """The texts that a key takes, where these are few."""
     parts = (hint, *get_args(hint))
     texts = [value for part in parts if get_origin(part) is Literal for value in get_args(part) if value]
-    return (
-        " or ".join([*(["a number"] if int in parts else []), *(f"`{text}`" for text in texts)])
-        if texts
-        else ""
-    )
+    if not texts:
+        return ""
+    return " or ".join([*(["a number"] if int in parts else []), *(f"`{text}`" for text in texts)])
 
 
 def _comments(kind: type) -> dict[str, str]:

@@ -46,9 +46,7 @@ def test_a_change_of_a_definition_changes_the_page():
 
 def test_every_table_and_generator_of_a_scenario_is_on_its_page():
     text = (ROOT / "docs" / "scenario.md").read_text()
-    tables = {field.name for field in dataclasses.fields(Scenario)} - {
-        "profile"
-    }  # what was applied: no table
+    tables = {field.name for field in dataclasses.fields(Scenario)} - {"profile"}  # a name, no table
     assert [name for name in tables if f"`[{name}]`" not in text] == []
     assert [name for name in GENERATORS if f"| `{name}` |" not in text] == []
 
