@@ -47,13 +47,13 @@ class Ratio:
         return "blocks" in self.units
 
     def counts(self, sides: tuple[Series, Series] | None) -> str:
-        """`3 and 4 runs`, `3 runs and 1 start`; unequal ones of `sides` that are to be named as `3 runs of
-        the new one and 4 of the baseline`.
+        """`3 runs each`, `3 and 4 runs`, `3 runs and 1 start`; unequal ones of `sides` to be named as
+        `3 runs of the new one and 4 of the baseline`.
         """
         (first, second), (unit, other) = self.runs, self.units
-        if unit == other and first == second == 1:
-            return f"1 {unit.removesuffix('s')} each"
-        if unit == other and (sides is None or first == second):
+        if unit == other and first == second:
+            return f"{counted(first, unit.removesuffix('s'))} each"
+        if unit == other and sides is None:
             return f"{first} and {second} {unit}"
         words = counted(first, unit.removesuffix("s")), counted(second, other.removesuffix("s"))
         if sides is None:

@@ -60,7 +60,7 @@ def test_blocks_alternate_within_a_start_and_cores_are_swapped_between_starts(en
         assert "over 3 starts with 6 pairs of blocks" in verdict["why"]
         assert {"within", "between", "blocks", "starts", "seconds"} <= verdict["levels"].keys()
     else:
-        assert verdict["why"] == "2 and 2 starts, 3 are needed"
+        assert verdict["why"] == "2 starts each, 3 are needed"
     assert "pairing by blocks: all engines were up" in done.stdout
     assert f"{2 * starts} blocks each" in done.stdout
     manifest = RunFolder(run_folder()).read_manifest()

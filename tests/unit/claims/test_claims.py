@@ -110,7 +110,7 @@ def test_what_cannot_be_compared_decides_nothing():
     [
         (finding("llamacpp", "vllm", [1.2, 1.3, 1.4]), "reproduced"),
         (
-            finding("llamacpp", "vllm", None, "not enough runs", why="2 and 2 runs, 3 are needed"),
+            finding("llamacpp", "vllm", None, "not enough runs", why="2 runs each, 3 are needed"),
             "not decidable here",
         ),
     ],
@@ -121,7 +121,7 @@ def test_runs_that_were_left_out_of_a_comparison_do_not_come_back_by_the_estimat
     (entry,) = judged([FASTER], estimates=about, comparison=[found])
     assert entry.verdict == word
     if found.ratio is None:
-        assert entry.why == "not enough runs: 2 and 2 runs, 3 are needed"
+        assert entry.why == "not enough runs: 2 runs each, 3 are needed"
 
 
 def test_figures_that_were_not_compared_are_held_by_their_estimates():

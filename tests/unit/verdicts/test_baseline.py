@@ -308,13 +308,13 @@ def test_reasons_name_the_sides_as_a_reader_calls_them():
     def why(*runs, **options):
         return compare_runs(runs, **options).pairs[0].findings[0].why
 
-    counts = "2 and 2 runs, 3 are needed"
+    counts = "2 runs each, 3 are needed"
     out = "1 of 3 runs left out: not steady"
     old, new, other = drifting("a", "vllm"), drifting("b", "vllm"), drifting("c", "vllm@x")
     assert why(old, new) == f"{counts}; the new one: {out}; the baseline: {out}"
     assert why(old, other) == f"{counts}; vllm@x: {out}; vllm: {out}"
     within = replace(old, summary=summary(*old.cells, *other.cells))
-    assert why(within).startswith("2 and 2 runs, 3 are needed; vllm@x: 1 of 3 runs left out")
+    assert why(within).startswith("2 runs each, 3 are needed; vllm@x: 1 of 3 runs left out")
 
 
 def test_what_can_be_compared_in_one_metric_is_not_refused():

@@ -282,7 +282,7 @@ def test_a_null_percentile_says_why():
         for label in "ab"
     )
     one = judged(a, b, rules)
-    assert (one.verdict, one.why) == ("not enough runs", f"0 and 0 runs, 3 are needed; {reason}")
+    assert (one.verdict, one.why) == ("not enough runs", f"0 runs each, 3 are needed; {reason}")
 
 
 ODD = np.array([1.5, -1.2, 0.9, -1.6, 0.4])
@@ -541,7 +541,7 @@ def test_too_few_steady_runs_are_not_enough_and_more_would_help():
     a, b = (cells(label, p50, repeats=3) for label, p50 in (("a", 100), ("b", 120)))
     one = judged(struck(a, 1, validity=UNSTEADY), b)
     assert (one.verdict, one.left_out) == ("not enough runs", ({"not steady": 1}, {}))
-    assert one.why == "2 and 2 runs, 3 are needed; a: 1 of 3 runs left out: not steady"
+    assert one.why == "2 runs each, 3 are needed; a: 1 of 3 runs left out: not steady"
 
 
 @pytest.mark.parametrize(
@@ -695,7 +695,7 @@ def test_what_a_pair_lacks_is_told_apart_from_its_figures():
     assert zero.lacks == "a value is not above 0: there is no ratio"
     few = judged(cells("a", 900, repeats=2), cells("b", 100, repeats=2))  # however far apart
     assert (few.verdict, few.ratio, few.p_holm) == ("not enough runs", None, None)
-    assert (few.why, few.lacks, few.runs_needed) == (few.lacks, "2 and 2 runs, 3 are needed", 3)
+    assert (few.why, few.lacks, few.runs_needed) == (few.lacks, "2 runs each, 3 are needed", 3)
     wide = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
     assert wide.verdict == "not enough runs"
     assert wide.ratio.low < 1 < wide.ratio.high
@@ -711,4 +711,4 @@ def test_a_percentile_of_all_requests_that_is_zero_has_no_ratio():
     values = np.array([0.0] * 98 + [1.0, 2.0])
     (one,) = compare(measured, rules, {made.cell: {"ttft_ms": values} for made in measured}).comparison
     assert (one.verdict, one.runs, one.method, one.ratio) == ("not enough runs", (0, 0), "runs", None)
-    assert one.why == "0 and 0 runs, 3 are needed"
+    assert one.why == "0 runs each, 3 are needed"

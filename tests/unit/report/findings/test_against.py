@@ -266,7 +266,7 @@ def test_what_would_decide_is_in_the_unit_of_the_interval(launch, would):
 def test_too_few_runs_say_how_many_are_needed():
     first = said(cells("vllm", 100)[:2], cells("tgi", 150.1))[0]
     assert first.startswith("Undecided whether vllm is slower")
-    assert "2 and 2 runs, 3 are needed" in first
+    assert "2 runs each, 3 are needed" in first
 
 
 def test_what_differs_is_the_reason_that_nothing_is_compared():

@@ -34,8 +34,8 @@ def test_an_interval_is_not_said_twice():
     assert said("not enough runs", why, [0.97, 0.988, 1.01], lacks) == (
         "vllm and sglang: sglang 1.01× (0.99 to 1.03), undecided: neither beyond 2% nor within 2%"
     )
-    assert said("not enough runs", "2 and 2 runs, 3 are needed") == (
-        "vllm and sglang: not enough runs, 2 and 2 runs, 3 are needed"
+    assert said("not enough runs", "2 runs each, 3 are needed") == (
+        "vllm and sglang: not enough runs, 2 runs each, 3 are needed"
     )
 
 

@@ -79,5 +79,5 @@ def test_each_pair_has_what_the_terminal_says_of_it():
     made = page(runs, compare_runs(runs)).replace("\N{NO-BREAK SPACE}", " ")
     verdicts = made.partition('id="verdicts"')[2].partition("</section>")[0]
     assert "<h3>vllm: b against a</h3>" in verdicts
-    assert "<li>E2E p95: 0 and 0 runs, 3 are needed</li>" in verdicts
+    assert "<li>E2E p95: 0 runs each, 3 are needed</li>" in verdicts
     assert "* marks the primary metric." in verdicts

@@ -184,7 +184,7 @@ def test_a_condition_that_refuses_everything_is_why_there_is_no_verdict():
 
 @pytest.mark.parametrize(("repeats", "general"), [(2, True), (3, False)])
 def test_runs_that_were_left_out_are_why_nothing_was_tested(repeats, general):
-    why = "2 and 2 runs, 3 are needed; llamacpp: 1 of 3 runs left out: ramp kept"
+    why = "2 runs each, 3 are needed; llamacpp: 1 of 3 runs left out: ramp kept"
     left_out = {
         **COMPARED,
         "ratio": None,
