@@ -4,14 +4,13 @@ Environment: HABITS (words: dies, slow, grows), TRUTH (flags of `bench truth`), 
 """
 
 import os
+import runpy
 import sys
 import threading
 import time
 from pathlib import Path
 
 from second_port import pass_on
-
-from harness.cli.main import main
 
 
 def asked_port(arguments: list[str]) -> str:
@@ -44,4 +43,6 @@ if "METRICS_PORT" in os.environ:
     threading.Thread(target=metrics.serve_forever, daemon=True).start()
 flags = ["--host", "0.0.0.0", "--port", asked_port(sys.argv[1:]), "--model-name", "bench"]
 flags += ["--ttft-ms", "20", "--gap-ms", "5"]
-sys.exit(main(["truth", *flags, *os.environ.get("TRUTH", "").split()]))
+sys.argv[1:] = [*flags, *os.environ.get("TRUTH", "").split()]
+# Not `bench truth`: the image has Python alone, and none of the packages of `bench`.
+runpy.run_module("harness.mockserver", run_name="__main__")
