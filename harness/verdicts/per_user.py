@@ -143,12 +143,12 @@ def _round(value: float) -> float:
 
 def _pair(sides: tuple[Curve, Curve], rules: Rules) -> _Pair:
     """What stands between both at any load that they share."""
-    shared = set.intersection(*({cell.point for cell in curve.cells} for curve in sides))
+    shared = sorted(set.intersection(*({cell.point for cell in curve.cells} for curve in sides)))
     refused, apart = None if shared else "no load is on both curves", 0.0
     blocks = (
         [list(_at_load(sides, load)) for load in shared] if "blocks" in {side.unit for side in sides} else []
     )
-    for load in sorted(shared):
+    for load in shared:
         a, b = (
             Series(curve.label, tuple(cell for cell in curve.cells if cell.point == load)) for curve in sides
         )
