@@ -110,11 +110,9 @@ def _prompt_bytes(request: ChatRequest) -> float:
     more = (request.constraint, request.tools, request.call, request.images, request.recording)
     if request.items >= 0 or any(part is not None for part in more):
         return math.inf
-    return (
-        0
-        if request.turn > 0
-        else sum(len(content.encode()) + MESSAGE_BYTES for _role, content in request.messages)
-    )
+    if request.turn > 0:
+        return 0
+    return sum(len(content.encode()) + MESSAGE_BYTES for _role, content in request.messages)
 
 
 def _longest_alike(heads: list[str]) -> int:
