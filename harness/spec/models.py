@@ -92,6 +92,7 @@ class Models:
 
 
 def load_models() -> Models:
+    """Models of `./backends/models.toml` and the shipped ones. Raises SpecError."""
     path = paths.definition("backends", "models")
     if path is None:
         raise SpecError("models.toml is missing", where="backends/")
@@ -104,8 +105,11 @@ def _loaded(text: str, where: str) -> Models:
 
 
 def parse_models(table: Mapping[str, object], where: str) -> Models:
-    """Raises SpecError for a model or a track that others are made of and that is not there."""
-    models = build(Models, table, where)
+    """The models of a list, which come first, and those of the shipped one that it does not have.
+
+    Raises SpecError for a model or a track that others are made of and that is not there.
+    """
+    models = build(Models, _with_shipped(table), where)
     check_known(models.default, models.models, f"{where}:default", "model")
     for name, model in models.models.items():
         for track_name, track in model.tracks.items():
@@ -119,6 +123,16 @@ def parse_models(table: Mapping[str, object], where: str) -> Models:
         for track_name in model.tracks:
             _check_origin(model, track_name, f"{where}:models.{name}.tracks.{track_name}.convert_from")
     return models
+
+
+def _with_shipped(table: Mapping[str, object]) -> dict[str, object]:
+    """A list that adds to the shipped one, so that what is shipped with it finds its models."""
+    shipped = files.read_toml(paths.shipped("backends") / "models.toml")
+    own, known = table.get("models"), shipped["models"]
+    both = {**shipped, **table}
+    if isinstance(own, Mapping) and isinstance(known, Mapping):
+        both["models"] = {**own, **{name: model for name, model in known.items() if name not in own}}
+    return both
 
 
 def _check_origin(model: Model, name: str, where: str) -> None:
