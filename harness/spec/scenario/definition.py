@@ -9,7 +9,7 @@ from harness.errors import SpecError
 from harness.host.paths import LONGEST_NAME, is_name
 from harness.model import SLO_METRICS
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
+from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, has_times, turns_of
 from harness.spec.scenario.images import Images
 from harness.spec.scenario.limits import Count, Duration, not_negative
 from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
@@ -124,7 +124,7 @@ class Scenario:
 
 def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
     """Raises SpecError if the API does not take the scenario's prompts or images."""
-    if gives(scenario.prompts) != (wanted := APIS[api].gives):
+    if scenario.prompts.gives != (wanted := APIS[api].gives):
         fitting = {
             "text": "scenarios of chats, such as fixed-length",
             "vectors": "embed-documents and embed-queries",
@@ -248,7 +248,7 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
     load = for_duration(without_unread(scenario.load, f"{where}:load", given), f"{where}:load", given)
     scenario = replace(scenario, load=load)
-    scenario.request.check(f"{where}:request", gives(generator_spec))
+    scenario.request.check(f"{where}:request", generator_spec.gives)
     if load.abandon_share and load.abandon_after_s >= scenario.request.timeout_s:
         raise SpecError(
             f"must be below request.timeout_s, {scenario.request.timeout_s:g}, not {load.abandon_after_s:g}",
@@ -263,10 +263,10 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     _check_classes(scenario, where)
     _check_switches(scenario, where, given)
     check_api(scenario, scenario.request.api, f"{where}:request.api")
-    check_verdict(scenario.verdict, f"{where}:verdict", text=gives(generator_spec) == "text")
+    check_verdict(scenario.verdict, f"{where}:verdict", text=generator_spec.gives == "text")
     if isinstance(generator_spec, Mix):
         check_classes(scenario.verdict, generator_spec.figures, f"{where}:verdict")
-    check_slo(scenario.slo, f"{where}:slo", text=gives(generator_spec) == "text")
+    check_slo(scenario.slo, f"{where}:slo", text=generator_spec.gives == "text")
     _check_request(scenario, where)
     _check_times(scenario, generator, where)
     return scenario

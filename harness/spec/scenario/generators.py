@@ -7,25 +7,10 @@ A new generator is a dataclass here or in `synthetic`, named in `Prompts`, and i
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from harness.apis import Gives
 from harness.errors import SpecError
+from harness.spec.scenario import synthetic
 from harness.spec.scenario.limits import Count, NotNegative
-from harness.spec.scenario.synthetic import (
-    Agent,
-    Audio,
-    Classification,
-    CopyAndWrite,
-    Documents,
-    FewShot,
-    FixedLength,
-    Generator,
-    Mix,
-    Rag,
-    Rerank,
-    SharedPrefix,
-    Structured,
-    Victim,
-)
+from harness.spec.scenario.synthetic import Generator
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,41 +65,32 @@ class PromptFile(Generator):
 
 
 Prompts = (
-    FixedLength
-    | Mix
-    | Classification
-    | CopyAndWrite
-    | SharedPrefix
-    | FewShot
-    | Rag
-    | Agent
-    | Structured
+    synthetic.FixedLength
+    | synthetic.Mix
+    | synthetic.Classification
+    | synthetic.CopyAndWrite
+    | synthetic.SharedPrefix
+    | synthetic.FewShot
+    | synthetic.Rag
+    | synthetic.Agent
+    | synthetic.Structured
     | TraceReplay
     | PromptFile
-    | Documents
-    | Rerank
-    | Victim
-    | Audio
+    | synthetic.Documents
+    | synthetic.Rerank
+    | synthetic.Victim
+    | synthetic.Audio
 )
 
 
 def has_times(prompts: Prompts) -> bool:
     """Whether requests have times of their own, which a load point replays at a multiple of their pace."""
-    return isinstance(prompts, TraceReplay | Victim)
-
-
-def gives(prompts: Prompts) -> Gives:
-    """Whether answers to such prompts are text, vectors or scores."""
-    if isinstance(prompts, Documents):
-        return "vectors"
-    if isinstance(prompts, Audio):
-        return "transcripts"
-    return "scores" if isinstance(prompts, Rerank) else "text"
+    return isinstance(prompts, TraceReplay | synthetic.Victim)
 
 
 def turns_of(prompts: Prompts) -> int:
     """Number of requests in a session, each waiting for the answer before it; 1: none waits."""
-    return prompts.turns if isinstance(prompts, SharedPrefix | Agent) else 1
+    return prompts.turns if isinstance(prompts, synthetic.SharedPrefix | synthetic.Agent) else 1
 
 
 def _name(kind: type[Prompts]) -> str:

@@ -1,8 +1,9 @@
 """Tables of the generators whose prompts are made up, to the token, from a seed."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
+from harness.apis import Gives
 from harness.errors import SpecError
 from harness.spec.recordings import read_recordings
 from harness.spec.scenario.limits import Count, CountOrZero, NotNegative, Spread, at_least
@@ -16,6 +17,7 @@ Interval = Annotated[float, at_least(0.001)]  # seconds from one request to the 
 
 class Generator:
     __slots__ = ()
+    gives: ClassVar[Gives] = "text"  # what answers to such prompts are
 
     def check(self, where: str) -> None:
         """Raises SpecError for values that do not go together; limits of a single one are in its type."""
@@ -185,6 +187,7 @@ class Structured(Generator):
 class Documents(Generator):
     """Unique texts of one length to embed, `items` in each request."""
 
+    gives: ClassVar[Gives] = "vectors"
     items: Count  # texts of a request
     item_tokens: Count
     generator: Literal["documents"] = "documents"
@@ -194,6 +197,7 @@ class Documents(Generator):
 class Rerank(Generator):
     """A query and `documents` documents in each request, all unique."""
 
+    gives: ClassVar[Gives] = "scores"
     query_tokens: Count
     documents: Annotated[int, at_least(2)]
     document_tokens: Count
@@ -204,6 +208,7 @@ class Rerank(Generator):
 class Audio(Generator):
     """A recording in each request, to be transcribed. The made ones are no speech."""
 
+    gives: ClassVar[Gives] = "transcripts"
     seconds: tuple[float, ...]  # lengths of the made ones, each a class of requests, equally often
     folder: str = ""  # of *.wav files, which have lengths of their own; "": recordings are made from the seed
     generator: Literal["audio"] = "audio"

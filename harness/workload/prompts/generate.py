@@ -5,22 +5,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from harness.spec.scenario import PromptFile, Prompts, TraceReplay
-from harness.spec.scenario.synthetic import (
-    Agent,
-    Audio,
-    Classification,
-    CopyAndWrite,
-    Documents,
-    FewShot,
-    FixedLength,
-    Mix,
-    Rag,
-    Rerank,
-    SharedPrefix,
-    Structured,
-    Victim,
-)
+from harness.spec.scenario import PromptFile, Prompts, TraceReplay, synthetic
 from harness.workload.prompts.agent import agent
 from harness.workload.prompts.audio import audio
 from harness.workload.prompts.batches import documents, rerank
@@ -59,27 +44,27 @@ def generate(
     `warmup`: how many of the requests come before the measured ones. `each_first`: that of `shared_prefix`.
     """
     make = MAKERS[type(prompts)]
-    if isinstance(prompts, Structured):
+    if isinstance(prompts, synthetic.Structured):
         make = partial(structured, warmup=warmup)
-    if isinstance(prompts, SharedPrefix):
+    if isinstance(prompts, synthetic.SharedPrefix):
         make = partial(shared_prefix, each_first=each_first)
     return workload(decorate(make(prompts, count, Random(seed), texts), seed), texts.exact)
 
 
 MAKERS: dict[type[Prompts], Maker] = {
-    FixedLength: fixed_length,
-    Mix: mix,
-    Classification: classification,
-    CopyAndWrite: copy_and_write,
-    SharedPrefix: shared_prefix,
-    FewShot: few_shot,
-    Rag: rag,
-    Agent: agent,
-    Structured: structured,
+    synthetic.FixedLength: fixed_length,
+    synthetic.Mix: mix,
+    synthetic.Classification: classification,
+    synthetic.CopyAndWrite: copy_and_write,
+    synthetic.SharedPrefix: shared_prefix,
+    synthetic.FewShot: few_shot,
+    synthetic.Rag: rag,
+    synthetic.Agent: agent,
+    synthetic.Structured: structured,
     TraceReplay: replay,
     PromptFile: from_file,
-    Documents: documents,
-    Rerank: rerank,
-    Victim: victim,
-    Audio: audio,
+    synthetic.Documents: documents,
+    synthetic.Rerank: rerank,
+    synthetic.Victim: victim,
+    synthetic.Audio: audio,
 }

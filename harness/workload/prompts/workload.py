@@ -3,13 +3,14 @@
 import hashlib
 import json
 import math
+import os
 import pickle
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import islice, pairwise
+from itertools import islice, pairwise, starmap
 from operator import attrgetter
 from typing import IO, Any
 
@@ -26,25 +27,45 @@ MESSAGE_BYTES = 32  # tokens that a chat template has around a message, at most
 _BATCH = 256  # requests pickled together, so that they share equal objects
 
 
+class _SpoolFile:
+    """An unnamed file that all spools share: a run has a workload for each load and repeat."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as its spools
+        weakref.finalize(self, _dropped, self._file)
+
+    def add(self, batch: Sequence[ChatRequest]) -> tuple[int, int]:
+        """Returns where the batch begins, and its length."""
+        start = self._file.tell()
+        pickle.dump(batch, self._file, pickle.HIGHEST_PROTOCOL)
+        self._file.flush()
+        return start, self._file.tell() - start
+
+    def batch(self, start: int, length: int) -> list[ChatRequest]:
+        """Reads without a position of the file: engines of a duet read one workload in two threads."""
+        batch: list[ChatRequest] = pickle.loads(os.pread(self._file.fileno(), length, start))
+        return batch
+
+
+_spool_files: "weakref.WeakSet[_SpoolFile]" = weakref.WeakSet()  # one, or none where no spool is left
+
+
 class _Spool:
-    """Batches of requests in an unnamed file, which is removed with its last reader.
+    """Batches of requests on disk.
 
     Pickle is safe here, because only this process can write the file.
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the spool
-        self._offsets: list[int] = []
-        weakref.finalize(self, _dropped, self._file)
+        self._file = next(iter(_spool_files), None) or _SpoolFile()
+        _spool_files.add(self._file)
+        self._spans: list[tuple[int, int]] = []
 
     def add(self, batch: Sequence[ChatRequest]) -> None:
-        self._offsets.append(self._file.seek(0, 2))
-        pickle.dump(batch, self._file, pickle.HIGHEST_PROTOCOL)
+        self._spans.append(self._file.add(batch))
 
     def batches(self) -> Iterator[list[ChatRequest]]:
-        for offset in self._offsets:
-            self._file.seek(offset)
-            yield pickle.load(self._file)
+        return starmap(self._file.batch, self._spans)
 
 
 def _dropped(file: IO[bytes]) -> None:
