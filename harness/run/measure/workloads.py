@@ -10,7 +10,6 @@ from msgspec import structs
 from harness.agreement import LOOKS, load_questions
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
-from harness.host import descriptors
 from harness.metrics.card import describe
 from harness.metrics.classes import classes_of
 from harness.model import CardLoad, LoadPoint, WorkloadCard
@@ -108,7 +107,6 @@ class Workloads:
         self.fitting: int | None = None  # prompts of a file, where a load asked for more of them
         points = load_points(scenario.load)
         self._points = points if sizes is None else points[:1]
-        descriptors.allow(repeats * len(self._points))  # each workload is an open file
         for repeat in range(repeats if sizes is None else 1):
             for point in self._points:
                 self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))

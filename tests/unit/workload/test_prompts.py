@@ -1,4 +1,6 @@
+import gc
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
@@ -6,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SetupError
+from harness.host.helper_process import open_descriptors
 from harness.metrics.prefix import ideal_hit_rate
 from harness.spec.scenario import GENERATORS, FixedLength, SharedPrefix
 from harness.workload.prompts.generate import MAKERS, generate
+from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.workload import workload
 
 
 def words(texts):
@@ -100,3 +105,24 @@ def test_the_workload_of_a_seed_never_changes():
 
 def test_every_generator_has_its_maker():
     assert set(MAKERS) == set(GENERATORS.values())
+
+
+def test_threads_may_read_one_workload_at_a_time():
+    """As the engines of a duet do. A batch is longer than what a file buffers."""
+    asked = [ChatRequest((("user", f"{number} " + "word " * 300),), 5) for number in range(4000)]
+    made = workload(iter(asked), exact=False)
+    with ThreadPoolExecutor(4) as pool:
+        reads = [pool.submit(lambda: list(made.requests)) for _ in range(4)]
+    assert all(read.result() == asked for read in reads)
+
+
+def test_any_number_of_workloads_takes_one_descriptor():
+    gc.collect()
+    before = open_descriptors()
+    made = [workload([ChatRequest((("user", str(number)),), 5)], exact=False) for number in range(100)]
+    assert open_descriptors() <= before + 1
+    read = [request.messages[0][1] for one in made for request in one.requests]
+    assert read == [str(number) for number in range(100)]
+    del made
+    gc.collect()
+    assert open_descriptors() <= before
