@@ -32,12 +32,13 @@ there on it is the `bench run` that is printed at the end; with --api, that meas
 measured alternately and compared.
 
   bench http://127.0.0.1:8000
-  bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5
+  bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 10
   bench old=http://127.0.0.1:8000 new=http://127.0.0.1:8001
+  bench a=https://gate.example b=https://gate.example --model-name a=chat-a,b=chat-b
   bench http://10.0.0.1:8000+http://10.0.0.2:8000       replicas of one model, loaded in turn"""
 
 SCENARIO = "first-look"
-MINUTES = 2.0
+MINUTES = (2.0, 5.0)  # of one server, and of two: in two minutes answers would be too short to compare
 _LOOK_SHARE = 0.25  # of the time, for the first look at all servers together
 _APIS_S = 5.0  # at least, for a look at what else it answers
 _MODELS = 8  # named in an error
@@ -51,6 +52,12 @@ class Given:
     url: str
     alias: str = ""  # the user's name of it
 
+    @property
+    def shown(self) -> str:
+        """Its name and address: two models may be behind one."""
+        url = _first(self.url)
+        return f"{self.alias}, {url}" if self.alias else url
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -62,7 +69,7 @@ class Found:
 @dataclass(frozen=True)
 class Options(RunOutput):
     urls: tuple[str, ...]
-    minutes: float
+    minutes: float | None
     reach: "ReachFlags"
     metrics_urls: tuple[str, ...]
     out: Path
@@ -84,9 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes",
         type=float,
-        default=MINUTES,
         metavar="N",
-        help=f"minutes that the measurement may take, roughly (default: {MINUTES:g})",
+        help="minutes that it may take, roughly (default: {:g}; of two servers {:g})".format(*MINUTES),
     )
     options.add_reach(parser, "of two URLs a value goes to both, unless the name of one is before it")
     options.add_runs_folder(parser)
@@ -98,19 +104,22 @@ def main(given: Options) -> Result:
     from harness.engines.speak.access import access_of
     from harness.host.address import address_of
     from harness.report.text.sketch import sketch
-    from harness.run.setup.sizing import fit
+    from harness.run.setup.sizing import fit, short_answers
     from harness.spec.reach import reach_of
     from harness.spec.scenario.limits import positive
 
     wanted = _given(given.urls)
-    positive(given.minutes, "--minutes")
-    began, budget_s = time.monotonic(), 60 * given.minutes
+    minutes = MINUTES[len(wanted) - 1] if given.minutes is None else given.minutes
+    positive(minutes, "--minutes")
+    began, budget_s = time.monotonic(), 60 * minutes
     with closing(progress_display(verbose=given.verbose)) as ui:
         names = [server.alias for server in wanted if server.alias]
         reaches = [reach_of(given.reach, (server.alias,), names) for server in wanted]
         places = [frozenset(map(address_of, server.url.split("+"))) for server in wanted]
         if len(set(zip(places, reaches, strict=True))) < len(wanted):
-            hint = "bench run --aa compares a server with itself: its noise"
+            hint = "bench run --aa compares a server with itself: its noise; two models: --model-name"
+            if names[1:]:
+                hint += " {}=MODEL,{}=MODEL".format(*names)
             raise SpecError("is given twice", where=wanted[0].url, hint=hint)
         accesses = list(map(access_of, reaches))
         models = _models(wanted, accesses, [reach.served_name for reach in reaches], ui)
@@ -122,14 +131,19 @@ def main(given: Options) -> Result:
             _look(server, definition, model, access, limit_s, ui)
             for (server, model, access), definition in zip(asked, definitions, strict=True)
         ]
-        loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
+        looks, spent_s = [server.look for server in servers], time.monotonic() - began
+        loads = fit(looks, budget_s - spent_s)
+        short = short_answers(loads, looks, spent_s)
         words = words_of(servers, loads, given)
         command = ("bench", "run", *words)
         ui.note(f"takes about {duration(loads.expected_s)}: {shlex.join(command)}")
+        if short:
+            ui.note(short)
     measured = run.measure(parsed(words, command), sketch)
     if measured.code == ExitCode.INTERRUPTED:
         return measured
-    return replace(measured, text=printed_command("the same as: ", command))
+    same = printed_command("the same as: ", command)
+    return replace(measured, text=[short, same] if short else same)
 
 
 def _given(words: Sequence[str]) -> list[Given]:
@@ -165,7 +179,7 @@ def _models(
     models, failed = [], []
     for server, access, name in zip(servers, accesses, chosen, strict=True):
         url = _first(server.url)
-        ui.stage(f"{url}: asking what it serves")
+        ui.stage(f"{server.shown}: asking what it serves")
         try:
             models.append(_model(url, access, name))
         except SetupError as error:
@@ -205,7 +219,7 @@ def _definition(given: Given, model: str, access: "Access", ui: "Ui", *, is_behi
         recognition = "as named"
         with closing(Server(definition, url, model, access)) as server:
             server.check_reachable(is_behind=is_behind)
-    ui.note(f"{url}: {definition.backend.title} ({recognition}), model {model}")
+    ui.note(f"{given.shown}: {definition.backend.title} ({recognition}), model {model}")
     if named and given.alias != definition.name:
         raise SpecError(
             f"is the name of another engine: {url} answers as {definition.backend.title}",
@@ -222,12 +236,12 @@ def _look(
     from harness.probe import look
 
     url, deadline = _first(given.url), time.monotonic() + limit_s
-    ui.stage(f"{url}: a first look")
+    ui.stage(f"{given.shown}: a first look")
     with closing(Server(definition, url, model, access)) as server:
         seen = look(server, limit_s)
-        ui.note(f"{url}: {_apis(server, max(deadline, time.monotonic() + _APIS_S))}")
+        ui.note(f"{given.shown}: {_apis(server, max(deadline, time.monotonic() + _APIS_S))}")
     ui.note(
-        f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
+        f"{given.shown}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"{seen.together}"
     )
     return Found(given, definition.name, seen)
@@ -280,7 +294,8 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
         raise SpecError(
             f"serves {len(names)} models: {', '.join(names[:_MODELS])}{more}",
             where=url,
-            hint=f"choose one: --model-name {shlex.quote(names[0])}",
+            hint=f"choose one: --model-name {shlex.quote(names[0])}; or compare two: bench a={url} b={url} "
+            f"--model-name {shlex.quote(f'a={names[0]},b={names[1]}')}",
         )
     return names[0]
 

@@ -34,6 +34,7 @@ _COOL_DOWN_S = 2.0
 _PROBE_ANSWERS, _PROBE_TOKENS = 8, 80
 _PROBE_SHARE = 0.15  # of the time: above it the probe is left out
 _LATE = 1.5  # a cell that takes so many times the longest expected one stops sending
+_MOST_MINUTES = 180  # that anybody is asked to wait
 _LEAST_TIMEOUT_S, _SCENARIO_TIMEOUT_S = 60, 300
 
 
@@ -76,6 +77,23 @@ def fit(looks: Sequence[Look], budget_s: float) -> Loads:
             break
     assert loads is not None
     return loads
+
+
+def short_answers(loads: Loads, looks: Sequence[Look], spent_s: float) -> str:
+    """What answers that were cut to fit the time leave open; "" if they are as long as the largest size's.
+
+    `spent_s`: of the time that is given, before the run.
+    """
+    wanted = SIZES[0][1]
+    if loads.output_tokens == wanted:
+        return ""
+    enough = (m for m in range(1, _MOST_MINUTES + 1) if fit(looks, 60 * m - spent_s).output_tokens == wanted)
+    minutes = next(enough, None)
+    longer = "" if minutes is None else f"; --minutes {minutes} gives {wanted}"
+    return (
+        f"answers have {loads.output_tokens} tokens, to fit the time: tokens/s and whole answers of longer "
+        f"ones differ{longer}"
+    )
 
 
 def _cell_s(look: Look, concurrency: int, output_tokens: int, requests: int) -> float:

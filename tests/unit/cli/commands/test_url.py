@@ -257,6 +257,7 @@ def test_two_models_behind_one_address_are_two_servers(called):
         (["localhost:1", "127.0.0.1:1"], "http://localhost:1: is given twice"),
         (["localhost:1+h:2", "h:2+127.0.0.1:1"], "http://localhost:1+http://h:2: is given twice"),
         (["old=http://h:1", "new=h:1"], "bench run --aa compares a server with itself"),
+        (["old=http://h:1", "new=h:1"], "two models: --model-name old=MODEL,new=MODEL"),
         (["h:1", "h:2", "h:3"], "3 URLs"),
         (["--minutes", "5", "old=http://h:1", "old=h:2"], "old=: is given twice"),
         (["old=http://h:1", "new=ftp://h"], "http://"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.probe import Look
-from harness.run.setup.sizing import SIZES, fit
+from harness.run.setup.sizing import SIZES, fit, short_answers
 from harness.spec.scenario import load_scenario
 
 GPU = Look(ttft_s=0.03, tpot_s=0.003, slowdown=1.1)
@@ -66,3 +66,20 @@ def test_what_a_server_does_one_at_a_time_takes_as_long_in_each_load():
 def test_an_answer_may_take_as_long_as_its_cell_and_a_minute_at_least(cell_limit_s, timeout_s):
     assert load_scenario("first-look").request.timeout_s == 300
     assert replace(fit([GPU], 120), cell_limit_s=cell_limit_s).timeout_s == timeout_s
+
+
+def test_answers_that_were_cut_name_the_minutes_for_whole_ones():
+    """The order of two servers may turn with the length: 8 tokens after 120 ms at 10 ms each take longer than
+    after 80 ms at 13 ms, and 64 do not."""
+    pair = [Look(0.12, 0.01, 1.1), Look(0.08, 0.013, 1.1)]
+    cut = fit(pair, 115)
+    assert cut.output_tokens == 8
+    hint = short_answers(cut, pair, 5)
+    minutes = int(hint.partition("--minutes ")[2].split()[0])
+    assert hint.startswith("answers have 8 tokens")
+    assert fit(pair, 60 * minutes - 5).output_tokens == 64 > fit(pair, 60 * (minutes - 1) - 5).output_tokens
+
+
+def test_whole_answers_need_no_word_and_no_minutes_help_a_crawling_server():
+    assert not short_answers(fit([GPU], 120), [GPU], 0)
+    assert "--minutes" not in short_answers(fit([CRAWLING], 120), [CRAWLING], 0)
