@@ -154,6 +154,11 @@ def _unrecognized(
         hint += "" if name == "--trace" else ", or change the command that `bench URL` prints"
         return SpecError(f"unknown option '{name}'", hint=hint)
     program, flags = f"{asked.prog} {action}" if action else asked.prog, list(_flags(asked, action))
+    if asked.prog in ("bench run", f"bench {ADDRESSED}"):
+        from harness.cli.flags.foreign import translated  # needed for a mistake alone
+
+        if hint := translated(name):
+            return SpecError(f"unknown option '{name}'", hint=hint)
     # `bench -v list`: the command is the first that takes it.
     hint = f"it follows the command: `{program} {name}`" if name in flags else suggested(name, flags, program)
     if asked.prog == "bench run" and hint.endswith("lists them"):

@@ -1,0 +1,39 @@
+"""Flags of other tools that people type by habit, and what says the same here.
+
+All of them, with those that look like ours, stand in docs/coming-from.md.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from harness.errors import page_address
+
+_SERVER = "--backends NAME=URL"
+_REQUESTS = "--requests N"
+_SECONDS = "--duration S"
+_CONCURRENCY = "--concurrency N,…"
+_FILE = "--scenario prompt-file --set prompts.file=FILE"
+
+FOREIGN: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("--base-url", "--url", "--target", "--api-base"), _SERVER),
+        **dict.fromkeys(("--num-prompts", "--request-count", "--max-requests"), _REQUESTS),
+        **dict.fromkeys(("--benchmark-duration", "--max-seconds"), _SECONDS),
+        **dict.fromkeys(("--max-concurrency", "--num-concurrency", "--parallel"), _CONCURRENCY),
+        **dict.fromkeys(("--dataset-path", "--input-file"), _FILE),
+        "--request-rate": "--rate R, and --set load.max_in_flight=N for its --max-concurrency",
+        "--random-input-len": "--input-tokens N of --scenario fixed-length",
+        "--random-output-len": "--output-tokens N of --scenario fixed-length",
+        "--synthetic-input-tokens-mean": "--input-tokens N of --scenario fixed-length",
+        "--output-tokens-mean": "--output-tokens N of --scenario fixed-length",
+        "--dataset-name": "--scenario NAME, of `bench list scenarios`",
+        "--goodput": "--set slo.ttft_ms.p95=500",
+        "--extra-body": "--set request.fields.NAME=VALUE",
+    }
+)
+
+
+def translated(flag: str) -> str:
+    """Hint for a flag of another tool; "" for any other flag."""
+    same = FOREIGN.get(flag)
+    return f"here it is {same}; flags of other tools: {page_address('coming-from')}" if same else ""
