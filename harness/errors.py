@@ -105,7 +105,8 @@ _UNMAPPED = "failed to map segment"  # of the loader, where a library does not f
 _FEW = "raise the limit of open files, as `ulimit -n 4096` does"
 _REFUSALS: Mapping[int | None, str] = MappingProxyType(
     {
-        **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
+        **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
+        errno.EFBIG: "raise the limit of a file's size (`ulimit -f`), or choose another disk with TMPDIR",
         **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _CLOSED),
         **dict.fromkeys((errno.EMFILE, errno.ENFILE), _FEW),
         **dict.fromkeys((errno.ENOMEM, errno.EAGAIN), "end other programs, or ask for less load"),

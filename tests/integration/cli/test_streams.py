@@ -100,6 +100,7 @@ def test_a_closed_terminal_asks_to_stop_unless_nohup_said_otherwise(ignored):
     ("number", "hint"),
     [
         (errno.ENOSPC, "TMPDIR"),
+        (errno.EFBIG, "ulimit -f"),
         (errno.EROFS, "TMPDIR"),
         (errno.EMFILE, "ulimit"),
         (errno.ENOMEM, "less load"),
