@@ -193,7 +193,16 @@ class NextStep(Record, frozen=True, kw_only=True):
     """A suggestion of what to run next."""
 
     why: Annotated[str, doc("Reason for the step: what this run leaves open.")]
-    do: Annotated[str, doc("Command to run, or what to add to the command of this run.")]
+    do: Annotated[
+        str,
+        doc(
+            "Command to run, which begins with `bench`; or advice, or what to add to the command of this run."
+        ),
+    ]
+    expected_s: Annotated[
+        float | None, doc("Expected time of the command, s; null: no command, or nothing to judge by.")
+    ] = None
+    longest: Annotated[bool, doc("Whether that is its longest time: --repeats auto may end earlier.")] = False
 
 
 class Conclusion(Record, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ class Run:
         """What the run shows and leaves open, as `bench report --json` prints it."""
         from harness.report.findings.conclude import conclude
 
-        return conclude(self.summary)
+        return conclude(self.summary, self.manifest)
 
     def __repr__(self) -> str:
         from harness.model import labels

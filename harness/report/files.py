@@ -31,7 +31,7 @@ def build_all(folder: RunFolder) -> list[Path]:
     summary = replace(summary, warnings=(*summary.warnings, *problems, *unread))
     written = [
         _write(folder, "table.txt", table.terminal(summary, TABLE_WIDTH, color=False)),
-        _write(folder, "table.md", table.markdown(summary)),
+        _write(folder, "table.md", table.markdown(summary, manifest)),
     ]
     drawn = list(charts(summary, samples))
     pictures, files = _pictures(folder, summary, manifest, samples, drawn, last)

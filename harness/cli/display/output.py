@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from harness.cli.display.live import LiveView, size_of, wrapped
 from harness.cli.display.progress import Display, load_text
 from harness.errors import BenchError
+from harness.model.lines import shell_lines
 
 if TYPE_CHECKING:
     from harness.load.job import Progress
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 UNBROKEN = 10_000  # columns of a pipe: a program reads a row as one line
 LOG_EVERY_S = 10.0  # a log gets a line of a stage that goes on this often
 LONG_WORD = 200  # characters; longer ones in an error are cut in their middle
-_INDENT = "    "  # of the further lines of a command
 _LONG_WORD = re.compile(rf"\S{{{LONG_WORD},}}")
 
 
@@ -36,15 +36,7 @@ def printed_command(head: str, words: Sequence[str]) -> str:
     """One line for a pipe; broken between words on a terminal, so that it can still be copied as it is."""
     if not sys.stdout.isatty():
         return head + shlex.join(words)
-    width, lines = page_width(), [head.rstrip()]
-    room = width - 2
-    for word in map(shlex.quote, words):
-        used = len(lines[-1]) % width  # of the last row: the terminal breaks a word that is too long
-        if len(_INDENT) < used <= room < used + 1 + len(word):
-            lines.append(_INDENT + word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}"
-    return " \\\n".join(lines)
+    return "\n".join(shell_lines(words, page_width(), head.rstrip()))
 
 
 def can_ask() -> bool:

@@ -7,8 +7,8 @@ from harness import report
 from harness.cli.display.result import Result, Screen, put
 from harness.cli.display.streams import UnreadError
 from harness.cli.typed import ResultForms
-from harness.errors import SetupError
-from harness.model import Summary, as_json
+from harness.errors import SetupError, SpecError
+from harness.model import Manifest, Summary, as_json
 from harness.report.findings.conclude import conclude
 from harness.report.text.screen import Sketch, next_lines, screen
 from harness.report.text.table import terminal
@@ -30,7 +30,7 @@ def show(
         draw(folder)
         put(Result(document=lambda: as_document(folder)), as_json=True)
         return
-    summary = folder.read_summary()
+    summary, manifest = folder.read_summary(), _manifest(folder)
     page = folder.path / "report.html"
     files: Sequence[Path] = ()
     try:
@@ -47,7 +47,7 @@ def show(
                 lambda screen: (
                     f"run folder: {folder.path}",
                     *drawn,
-                    *next_lines(summary, screen.width, str(folder.path)),
+                    *next_lines(summary, screen.width, str(folder.path), manifest),
                 )
             )
         )
@@ -62,7 +62,15 @@ def _lines(summary: Summary, form: ResultForms, on: Screen, sketch: Sketch | Non
         yield f"\n{sketch(summary, on.width)}"
 
 
+def _manifest(folder: RunFolder) -> Manifest | None:
+    """None where it cannot be read: the steps then say what to add to the command."""
+    try:
+        return folder.read_manifest()
+    except SpecError:
+        return None
+
+
 def as_document(folder: RunFolder) -> dict[str, object]:
     """summary.json and the conclusion: `concluded.schema.json`."""
-    conclusion = as_json(conclude(folder.read_summary()))
+    conclusion = as_json(conclude(folder.read_summary(), _manifest(folder)))
     return {**folder.read_json("summary.json"), "conclusion": conclusion}

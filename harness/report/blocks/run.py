@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.model import Summary
+from harness.model import Manifest, Summary
 from harness.model.numbers import counted
 from harness.report.blocks.block import Block, Figures, Gap, Line, Outline, Title
 from harness.report.findings import verdict_words
@@ -12,7 +12,7 @@ from harness.report.findings.capacity_words import capacity_lines
 from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.grid import shown
-from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
+from harness.report.findings.next_steps import step_words
 from harness.report.findings.notes import banner, no_verdict, notes
 from harness.report.findings.per_user_words import asked_speed_lines
 from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
@@ -83,11 +83,11 @@ def beyond_loads(summary: Summary) -> Iterator[str]:
     yield from accuracy_lines(summary)
 
 
-def steps(summary: Summary) -> Iterator[Line]:
+def steps(summary: Summary, manifest: Manifest | None = None) -> Iterator[Line]:
     """What to run next, and why."""
-    for step in conclude(summary).next_steps:
-        is_command = step.do.startswith(("bench ", AGAIN, AGAIN_BY_URL))
-        yield Line(f"{step.why}: {f'`{step.do}`' if is_command else step.do}", "advice")
+    for step in conclude(summary, manifest).next_steps:
+        do = f"`{step.do}`" if step.do.startswith("bench ") else step.do
+        yield Line(f"{step_words(step)}: {do}", "advice")
 
 
 def _of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.model import Conclusion, Summary, Warned
+from harness.model import Conclusion, Manifest, Summary, Warned
 from harness.report.findings.conclusion import goodput, orders, under_load
 from harness.report.findings.next_steps import next_steps
 from harness.report.findings.notes import most_important
@@ -13,7 +13,8 @@ from harness.verdicts.ranking import caveats_of
 WARNINGS = 3  # that a first screen has
 
 
-def conclude(summary: Summary) -> Conclusion:
+def conclude(summary: Summary, manifest: Manifest | None = None) -> Conclusion:
+    """`manifest`: has the command, of which the next steps are made; None: not known."""
     courses = tuple(under_load(summary))
     first = summary.verdict_rules.primary
     return Conclusion(
@@ -26,7 +27,7 @@ def conclude(summary: Summary) -> Conclusion:
         caveats=caveats_of(summary.cells),
         goodput=tuple(element for group in groups(summary) if (element := goodput(group))),
         warnings=tuple(_warnings(summary)),
-        next_steps=tuple(next_steps(summary, courses)),
+        next_steps=tuple(next_steps(summary, courses, manifest)),
     )
 
 

@@ -1,6 +1,7 @@
 """Open questions of a run, and commands that would close them."""
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,8 +9,10 @@ from dataclasses import dataclass
 from statistics import median_high
 
 from harness.model import (
+    Capacity,
     CellResult,
     IssueCode,
+    Manifest,
     NextStep,
     PairVerdict,
     Reason,
@@ -20,6 +23,8 @@ from harness.model import (
 )
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted, duration
+from harness.report.findings import again
+from harness.report.findings.again import Change
 from harness.report.findings.missing_loads import missing_loads
 from harness.report.view import labels, repeats
 from harness.report.wording import are, listing, plain, were
@@ -27,48 +32,101 @@ from harness.validity import LONGEST_AGAIN_S, blame
 from harness.verdicts.capacity import invalid_cells
 from harness.verdicts.per_user import asked_speeds
 
-BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags and prints the run that has them
-AGAIN, AGAIN_BY_URL = "the same command", "the same bench run"
-MORE_REPEATS = 10  # the default limit of --repeats auto
+BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags
+STEPS = 3  # that are given: what follows from them may close the others
 MORE_USERS = (2, 4)  # times the most that were measured
 LONGER = 4  # times as many requests halve the noise that a cell has by chance
+HARDER = 4  # times the highest load of a search that found no end, and the lowest that was too high
 # Rules that advise to measure longer: `bench URL` has a flag of its own for that.
 _TOO_SMALL = (IssueCode.TOO_FEW_SAMPLES, IssueCode.TOO_SHORT, IssueCode.FEW_WAVES)
+_FLAG = re.compile(r"^(.+): (--requests|--set load\.warmup_requests)[ =](\d+)$")  # at the end of a hint
+_ROOM = 1.2  # times the duration that should be enough
+_BY_URL = " (of `bench URL`: --minutes)"
+_HINT = "measure longer: --duration"
 
 
-def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
-    """Most important first; at least one for a finished run."""
-    unfinished = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
-    if summary.state in unfinished:
-        yield NextStep(why=unfinished[summary.state], do=f"bench resume {shlex.quote(plain(summary.run))}")
-    else:
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A question that a run leaves open. `change`: of a new run that closes it; None: `do` is the advice."""
+
+    why: str
+    do: str = ""
+    change: Change | None = None
+
+
+def next_steps(
+    summary: Summary, courses: Sequence[UnderLoad], manifest: Manifest | None = None
+) -> Iterator[NextStep]:
+    """Most important first; at least one for a finished run. All that a new run would close is one command.
+
+    `manifest`: has the command of the run; None: the steps say what to add to it.
+    """
+    found = list(_open(summary, courses, manifest))
+    run = shlex.quote(plain(summary.run))
+    steps = []
+    if summary.state in _UNFINISHED:
+        steps.append(NextStep(why=_UNFINISHED[summary.state], do=f"bench resume {run}"))
+        # A new run would measure again what is there, and `bench resume` may close the same questions.
+        found = [each for each in found if each.change is None and "bench resume" not in each.do]
+    closed = [each for each in found if each.change is not None]
+    for each in found:
+        if each.change is None:
+            steps.append(NextStep(why=each.why, do=each.do))
+        elif each is closed[0]:
+            steps.append(_new_run(closed, summary, manifest))
+    later = NextStep(why="to see a later change", do=f"bench compare {run} LATER-RUN")
+    yield from steps[:STEPS] or [later]
+
+
+_UNFINISHED = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
+
+
+def _new_run(found: Sequence[_Open], summary: Summary, manifest: Manifest | None) -> NextStep:
+    change = again.united([each.change for each in found if each.change], summary, manifest)
+    return NextStep(
+        why="; ".join(dict.fromkeys(each.why for each in found)),
+        do=again.command(manifest, change),
+        expected_s=again.expected_s(summary, manifest, change),
+        longest=again.is_longest(summary, change),
+    )
+
+
+def step_words(step: NextStep) -> str:
+    """The reason, with the time that a command takes: `1 of 1 pair is undecided (up to 12 min)`."""
+    if step.expected_s is None:
+        return step.why
+    return f"{step.why} ({'up to' if step.longest else 'about'} {duration(step.expected_s)})"
+
+
+def _open(summary: Summary, courses: Sequence[UnderLoad], manifest: Manifest | None) -> Iterator[_Open]:
+    if summary.state not in _UNFINISHED:
         yield from _of_missing(summary)
-    yield from _of_verdict(summary, "INVALID")
+    yield from _of_verdict(summary, "INVALID", manifest)
     speeds = list(_of_speeds(summary))
     if asked_speeds(summary.cells):
         yield from speeds
-    doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
+    doubtful, repeated = list(_of_verdict(summary, "SUSPECT", manifest)), list(_of_repeats(summary, manifest))
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
     yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
-    yield from _of_limit(summary, courses)
+    higher = max((max(each.change.loads, default=0.0) for each in speeds if each.change), default=0.0)
+    yield from _of_limit(summary, courses, higher)
     if not asked_speeds(summary.cells):
         yield from speeds
-    do = f"bench compare {shlex.quote(plain(summary.run))} LATER-RUN"
-    yield NextStep(why="to see a later change", do=do)
+    yield from _of_capacity(summary)
 
 
-def _of_missing(summary: Summary) -> Iterator[NextStep]:
+def _of_missing(summary: Summary) -> Iterator[_Open]:
     """Advises a new run for backends without a cell: in a resumed one the runs of the others came before."""
     names = dict.fromkeys(
         warning.backend for warning in summary.warnings if warning.code == IssueCode.NOT_MEASURED
     )
     missing = [plain(name) for name in names if name and name not in labels(summary)]
     if missing:
-        do = f"mend the cause, then run {AGAIN}: `bench resume` gives figures without a verdict"
-        yield NextStep(why=f"{listing(missing)} {were(len(missing))} not measured", do=do)
+        why = f"{listing(missing)} {were(len(missing))} not measured: mend the cause first"
+        yield _Open(f"{why} (`bench resume` gives figures without a verdict)", change=Change())
 
 
-def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
+def _of_verdict(summary: Summary, verdict: str, manifest: Manifest | None) -> Iterator[_Open]:
     """The advice of the rule that speaks of most cells."""
     judged = invalid_cells(summary.cells, summary.capacity) if verdict == "INVALID" else summary.cells
     cells = [cell.validity for cell in judged if cell.validity.verdict == verdict]
@@ -80,11 +138,31 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
     reasons = [reason for cell in summary.cells for reason in cell.validity.reasons]
     alike = [reason for reason in reasons if (reason.verdict, reason.code) == (verdict, code)]
     hint = advice(summary, code, alike)
+    why = plain(f"{count} of {counted(len(summary.cells), 'cell')} {are(count)} {verdict}, {code}")
+    if change := _change_of(hint, summary, manifest):
+        yield _Open(why, change=change)
+        return
     if hint and verdict == "INVALID" and any(_took_too_long(cell) for cell in judged):
         hint += f"; only a new run measures a cell of over {duration(LONGEST_AGAIN_S)} again"
     if hint:
-        why = f"{count} of {counted(len(summary.cells), 'cell')} {are(count)} {verdict}, {code}"
-        yield NextStep(why=plain(why), do=plain(hint))
+        yield _Open(why, plain(hint))
+
+
+def _change_of(hint: str, summary: Summary, manifest: Manifest | None) -> Change | None:
+    """What a hint asks of a new run with a flag; None if it is about something else, or for another tool.
+
+    A search chooses the sizes of its cells itself.
+    """
+    if summary.capacity or any(cell.imported for cell in summary.cells):
+        return None
+    if found := _FLAG.match(hint.removesuffix(_BY_URL)):
+        return Change(numbers={found[2]: int(found[3])})
+    before_s = again.ends_s(manifest)
+    if hint.removesuffix(_BY_URL) != _HINT or not before_s:
+        return None
+    samples = [cell.sample for cell in summary.cells if cell.sample and cell.sample.answers]
+    times = (max(s.min_answers / s.answers, s.min_seconds / max(s.seconds, 1.0)) for s in samples)
+    return Change(numbers={again.DURATION: math.ceil(_ROOM * before_s * max(times, default=LONGER))})
 
 
 def _took_too_long(cell: CellResult) -> bool:
@@ -118,7 +196,7 @@ def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
     hint = max(reasons, key=lambda reason: known(reason.requests_needed) or 0).hint
     # A run that was interrupted has cells that were cut short: these need `bench resume`, and no more time.
     by_url = summary.scenario == BY_URL and code in _TOO_SMALL and summary.state != "interrupted"
-    return f"{hint} (of `bench URL`: --minutes)" if by_url else hint
+    return f"{hint}{_BY_URL}" if by_url else hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,59 +241,106 @@ def _needed(pairs: Sequence[PairVerdict], blocks: int) -> Iterator[int]:
             yield math.ceil(entry.runs_needed * max(entry.measured) / blocks / min(entry.runs))
 
 
-def _again(summary: Summary, flags: str, files: str) -> str:
-    """The command to repeat. No command measures an imported run again: `files` says what else to import."""
-    imported = any(cell.imported for cell in summary.cells)
-    again = AGAIN_BY_URL if summary.scenario == BY_URL else AGAIN
-    return f"import {files}" if imported else f"{again} with {flags}"
-
-
-def _of_repeats(summary: Summary) -> Iterator[NextStep]:
+def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
     """Nothing of a capacity search: its pairs met at loads by chance, and it refuses --repeats auto."""
     if summary.capacity:
         return
     waiting = undecided(summary)
     several, most = len(labels(summary)) > 1, repeats(summary)
-    stopping = summary.stopping
-    if several and most == 1 and not any(entry.tested for entry in summary.comparison if entry.primary):
+    stopping, is_noise = summary.stopping, bool(summary.noise)
+    if (
+        several
+        and most == 1
+        and not is_noise
+        and not any(entry.tested for entry in summary.comparison if entry.primary)
+    ):
         why = "one repeat cannot tell a difference from noise"
-        yield NextStep(why=why, do=_again(summary, "--repeats auto", "three files of each or more"))
+        yield _again(summary, why, Change(auto=True), "three files of each or more")
     elif waiting is None:
         return
     elif not waiting.primary:
         # The other metrics do not stop a run: with --repeats auto it would end where this one did.
         if waiting.repeats:
-            why = f"{listing(waiting.names)}: {_open(waiting)}"
-            do = _again(summary, f"--repeats {waiting.repeats}", f"{waiting.repeats} files of each")
-            yield NextStep(why=plain(why), do=do)
+            why = plain(f"{listing(waiting.names)}: {_undecided_words(waiting)}")
+            change = Change(numbers={again.REPEATS: waiting.repeats})
+            yield _again(summary, why, change, f"{waiting.repeats} files of each")
     elif waiting.out_of_reach:
-        requests = LONGER * max(cell.requests.planned for cell in summary.cells)
-        do = _again(summary, f"--requests {requests}, or on a quieter machine", "longer runs of each")
-        yield NextStep(why=f"{_open(waiting)}, and more repeats would hardly help", do=do)
-    elif stopping is not None and stopping.reason == "budget":
-        do = _again(summary, "a larger --budget", "more files of each")
-        yield NextStep(why=_open(waiting), do=do)
+        why = f"{_undecided_words(waiting)}, and more repeats would hardly help, but longer ones"
+        yield _again(summary, why, _longer(summary, manifest), "longer runs of each")
+    elif stopping is not None and stopping.reason == "budget" and stopping.budget_s:
+        needed = max(waiting.repeats or 0, stopping.looks[0])
+        times = max(needed / max(most, 1), 2.0)
+        change = Change(auto=True, numbers={again.BUDGET: math.ceil(times * stopping.budget_s)})
+        yield _again(summary, _undecided_words(waiting), change, "more files of each")
     elif stopping is None or stopping.reason != "no-figure":
-        more = max(MORE_REPEATS, 2 * most // summary.verdict_rules.blocks)
-        do = _again(summary, f"--repeats auto --max-repeats {more}", "more files of each")
-        yield NextStep(why=_open(waiting), do=do)
+        more = max(again.MOST_REPEATS, 2 * most // summary.verdict_rules.blocks)
+        change = Change(auto=True, numbers={again.MOST: more})
+        yield _again(summary, _undecided_words(waiting), change, "more files of each")
 
 
-def _open(waiting: Undecided) -> str:
+def _undecided_words(waiting: Undecided) -> str:
     return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {are(waiting.pairs)} undecided"
 
 
-def _of_speeds(summary: Summary) -> Iterator[NextStep]:
+def _longer(summary: Summary, manifest: Manifest | None) -> Change:
+    """More requests, or a longer duration where that ended the load."""
+    before_s = again.ends_s(manifest)
+    if before_s and any(cell.requests.unsent for cell in summary.cells):
+        return Change(numbers={again.DURATION: LONGER * before_s})
+    return Change(numbers={again.REQUESTS: LONGER * max(cell.requests.planned for cell in summary.cells)})
+
+
+def _again(summary: Summary, why: str, change: Change, files: str) -> _Open:
+    """A new run. No command measures an imported run again: `files` says what else to import."""
+    imported = any(cell.imported for cell in summary.cells)
+    return _Open(why, f"import {files}") if imported else _Open(why, change=change)
+
+
+def _of_speeds(summary: Summary) -> Iterator[_Open]:
     for lacking in missing_loads(summary):
-        loads = ",".join(map(as_given, lacking.loads))
-        do = _again(summary, f"--{lacking.kind} {loads}", f"files of these loads: {loads.replace(',', ', ')}")
-        yield NextStep(why=plain(lacking.why), do=do)
+        loads = ", ".join(map(as_given, lacking.loads))
+        change = Change(lacking.kind, lacking.loads)
+        yield _again(summary, plain(lacking.why), change, f"files of these loads: {loads}")
 
 
-def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
-    """Nothing if any backend reached its limit, if too few loads tell, or of a capacity search."""
-    if courses and not summary.capacity and all(course.limit_reached is False for course in courses):
-        users = max(max(course.users) for course in courses)
-        loads = ",".join(as_given(times * users) for times in MORE_USERS)
-        do = _again(summary, f"--concurrency {loads}", f"files of {loads.replace(',', ' and ')} users")
-        yield NextStep(why="the limit was not reached", do=do)
+def _of_limit(summary: Summary, courses: Sequence[UnderLoad], higher: float) -> Iterator[_Open]:
+    """Nothing if any backend reached its limit, if too few loads tell, or of a capacity search. `higher`: a
+    load that is advised anyway and may show it.
+    """
+    users = max((max(course.users) for course in courses), default=0.0)
+    if not courses or summary.capacity or users < higher:
+        return
+    if all(each.limit_reached is False for each in courses):
+        loads = tuple(float(times * users) for times in MORE_USERS)
+        files = f"files of {' and '.join(map(as_given, loads))} users"
+        yield _again(summary, "the limit was not reached", Change("concurrency", loads), files)
+
+
+def _of_capacity(summary: Summary) -> Iterator[_Open]:
+    """A search that met an end of its loads: from what is known to be carried up, or from the lowest down."""
+    found = [each for each in summary.capacity or () if each.tested and each.highest]
+    higher = [each for each in found if each.interval[1] is not None and each.interval[2] is None]
+    lower = [each for each in found if _misses_all(each)]
+    if not higher and not lower:
+        return
+    low = min(_lowest(each) for each in found)
+    high = max(each.highest or 0.0 for each in found)
+    why = []
+    if higher:
+        high *= HARDER
+        why.append(f"{listing([each.label for each in higher])} kept the limits at the highest load")
+    if lower:
+        low = low / HARDER if lower[0].kind == "rate" else max(low // HARDER, 1.0)
+        why.append(f"{listing([each.label for each in lower])} missed them at the lowest")
+    yield _Open(plain("; ".join(why)), change=Change(found[0].kind, (low, high)))
+
+
+def _lowest(found: Capacity) -> float:
+    """The load from which a new search has to begin: the one that is surely carried, else the lowest."""
+    return found.interval[0] or found.tested[0].value
+
+
+def _misses_all(found: Capacity) -> bool:
+    """Whether the server itself missed the limits at the lowest load, which can be lower."""
+    lowest = found.tested[0]
+    return found.interval[1] is None and not lowest.spoiled and not lowest.kept and lowest.value > 1

@@ -145,7 +145,8 @@ def _chart(source: Source) -> Iterator[Html]:
 
 def next_steps(source: Source) -> Iterator[Html]:
     if source.summary.cells:
-        yield tag("div", tag("h3", "What to run next"), *prose(steps(source.summary)), class_="small")
+        found = prose(steps(source.summary, source.manifest))
+        yield tag("div", tag("h3", "What to run next"), *found, class_="small")
 
 
 def own_command(source: Source) -> Iterator[Html]:

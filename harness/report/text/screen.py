@@ -4,14 +4,15 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.model import Summary
-from harness.model.lines import NO_BREAK
+from harness.model import Manifest, Summary
+from harness.model.lines import shell_lines
 from harness.model.numbers import counted
 from harness.report.blocks.block import Block, Figures, Gap, Line, Title, Verbatim
 from harness.report.blocks.run import verdict
 from harness.report.findings.backend_words import marked_names
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.grid import GAP, Column, fitting
+from harness.report.findings.next_steps import step_words
 from harness.report.findings.notes import banner, odd_tracks, prices
 from harness.report.findings.sentences import load_words
 from harness.report.tables.sessions import session_tables
@@ -102,16 +103,17 @@ def _warnings(summary: Summary) -> Iterator[Block]:
         yield Line(f"{counted(len(found) - WARNINGS, 'more warning')}: -v, or the report")
 
 
-def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterator[str]:
+def next_lines(
+    summary: Summary, columns: int, run: str | None = None, manifest: Manifest | None = None
+) -> Iterator[str]:
     """What to run next, and why. `run`: the path of the folder, if it is known.
 
-    A command with the run stays whole, so that it can be copied: half of it is another command.
+    A command has lines of its own, which a shell reads as one.
     """
-    for step in conclude(summary).next_steps[:1]:
-        do = step.do
-        if do.startswith("bench "):
-            *command, names = do.split(" ", 2)
-            stored = plain(summary.run)
-            names = names.replace(shlex.quote(stored), shlex.quote(run or stored), 1)
-            do = NO_BREAK.join([*command, *names.split(" ")])
-        yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)
+    for number, step in enumerate(conclude(summary, manifest).next_steps):
+        is_command = step.do.startswith("bench ")
+        words = f"{step_words(step)}:{'' if is_command else f' {step.do}'}"
+        yield from hanging("also:       " if number else "next:       ", words, columns, cut=False)
+        if is_command:
+            known = {plain(summary.run): run or plain(summary.run)}
+            yield from shell_lines([known.get(word, word) for word in shlex.split(step.do)], columns, " ")

@@ -1,9 +1,8 @@
 """A run in full as text, for a terminal and as Markdown. Rows are in the user's order, never a ranking."""
 
 from dataclasses import replace
-from itertools import islice
 
-from harness.model import Summary
+from harness.model import Manifest, Summary
 from harness.report.blocks.run import steps, whole
 from harness.report.text import markdown_text, terminal_text
 
@@ -13,7 +12,7 @@ def terminal(summary: Summary, width: int, color: bool) -> str:
     return terminal_text.terminal(whole(summary, "± largest deviation"), width, color) + "\n"
 
 
-def markdown(summary: Summary) -> str:
+def markdown(summary: Summary, manifest: Manifest | None = None) -> str:
     """What to run next is part of it: a terminal has that below the names of the files."""
-    then = [replace(step, label="next") for step in islice(steps(summary), 1)]
+    then = [replace(step, label="next") for step in steps(summary, manifest)]
     return markdown_text.markdown(whole(summary, "range in brackets", then)) + "\n"

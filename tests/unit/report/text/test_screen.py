@@ -193,7 +193,7 @@ def test_a_server_under_load_is_a_table_and_then_its_conclusion():
     [
         (two(), "to see a later change", "bench compare"),
         (two("not enough runs"), "2 of 2 pairs are undecided", "--repeats auto --max-repeats 10"),
-        (two("not enough runs", needed=None), "more repeats would hardly help", "with --requests 128, or on"),
+        (two("not enough runs", needed=None), "more repeats would hardly help", "with `--requests 128`"),
         (two(ratio=None, repeats=1, word="not enough runs"), "one repeat cannot tell", "--repeats auto"),
         (two(state="interrupted"), "the run was interrupted", "bench resume 2026"),
         (two(state="running"), "the run is unfinished", "bench resume 2026"),
@@ -231,7 +231,8 @@ def test_the_next_step_is_of_what_the_run_leaves_open(made, why, do):
 def test_a_command_with_the_run_is_not_broken(columns):
     path = f"results/{summary().run}-of-a-long-name"
     interrupted = summary(cell("vllm"), state="interrupted")
-    assert list(next_lines(interrupted, columns, path))[-1].endswith(f" bench resume {path}")
+    _why, *command = next_lines(interrupted, columns, path)
+    assert shlex.split("\n".join(command).replace("\\\n", "")) == ["bench", "resume", path]
 
 
 def test_the_path_of_a_log_stays_as_it_is():
@@ -295,7 +296,7 @@ def test_more_repeats_of_what_is_mostly_in_doubt_are_not_the_next_step(doubtful,
     cells = [replace(one, validity=bad) for one in made.cells[:doubtful]]
     steps = conclude(replace(made, cells=(*cells, *made.cells[doubtful:]))).next_steps
     assert first in steps[0].why
-    assert {"stop what else runs", "the same command with --repeats auto --max-repeats 10"} <= {
+    assert {"stop what else runs", "the same command with `--repeats auto --max-repeats 10`"} <= {
         step.do for step in steps
     }
 

@@ -1,0 +1,108 @@
+"""The command that is printed as the next step is the one of the run, with what closes its questions."""
+
+import shlex
+from types import SimpleNamespace
+
+import pytest
+
+from harness.report.findings.again import Change, command, expected_s, united
+from harness.report.findings.conclude import conclude
+from harness.report.findings.next_steps import step_words
+from tests.factories.documents import changed
+from tests.factories.summaries import cell, summary, verdict
+from tests.unit.report.findings.test_next_steps import compared, interleaved
+
+RUN = ("bench", "run", "--scenario", "chat", "--backends", "a,b")
+
+
+def begun(*more, duration_s=None, resumed=()):
+    """What a manifest has of the command."""
+    load = {} if duration_s is None else {"duration_s": duration_s}
+    return SimpleNamespace(
+        command=(*RUN, *more),
+        scenario=SimpleNamespace(load=load),
+        resumed_utc=resumed,
+        backends={"a": None, "b": None},
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "change", "line"),
+    [
+        (
+            ("--repeats", "2", "--json"),
+            Change(auto=True, numbers={"--max-repeats": 10}),
+            "--json --repeats auto --max-repeats 10",
+        ),
+        (("--requests=24", "-v"), Change(numbers={"--requests": 100}), "-v --requests 100"),
+        (("--set", "load.requests=24"), Change(numbers={"--requests": 100}), "--requests 100"),
+        (
+            ("--set=load.warmup_requests=2", "--set", "load.think_time_s=1"),
+            Change(numbers={"--set load.warmup_requests": 19}),
+            "--set load.think_time_s=1 --set load.warmup_requests=19",
+        ),
+        # What --repeats N refuses: the run was limited while it was `auto`.
+        (
+            ("--max-repeats", "3", "--budget", "2h", "--set", "verdict.min_repeats=3"),
+            Change(numbers={"--repeats": 6}),
+            "--repeats 6",
+        ),
+        (("--concurrency", "1,4"), Change("concurrency", (1.0, 4.0, 8.0)), "--concurrency 1,4,8"),
+        (("--budget", "90s"), Change(auto=True, numbers={"--budget": 180}), "--repeats auto --budget 180s"),
+        (("--trace", "a b; rm"), Change(), "--trace 'a b; rm'"),
+    ],
+)
+def test_a_changed_flag_replaces_the_one_that_was_given(given, change, line):
+    assert command(begun(*given), change) == f"{shlex.join(RUN)} {line}"
+
+
+@pytest.mark.parametrize("typed", [(), ("bench", "tune", "a"), ("rm", "-r"), (*RUN, "--out", "a\x1b[2J")])
+def test_without_a_command_that_can_be_run_the_flags_are_named(typed):
+    manifest = SimpleNamespace(command=typed)
+    assert command(manifest, Change(numbers={"--repeats": 6})) == "the same command with `--repeats 6`"
+    assert command(None, Change()) == "the same command"
+
+
+def test_changes_are_one_command():
+    made = summary(cell("a"), cell("a", {"kind": "concurrency", "value": 8}))
+    higher, speeds = Change("concurrency", (16.0, 32.0)), Change("concurrency", (4.0, 8.0, 24.0))
+    assert united([higher], made, None).loads == (16, 32)  # what is measured already need not be again
+    assert united([higher, Change(auto=True)], made, None).loads == (4, 8, 16, 32)
+    assert united([higher, speeds], made, None).loads == (4, 8, 16, 24, 32)
+    more = [Change(numbers={"--requests": count}) for count in (100, 120, 90)]
+    assert united(more, made, None).words == ["--requests", "120"]
+
+
+def test_more_requests_get_the_time_that_they_need():
+    """A duration would cut the new cell as short as the old one was."""
+    made = summary(changed(cell("a"), makespan_s=16.0, requests={"ok": 32}))
+    wanted = [Change(numbers={"--requests": 128})]
+    assert united(wanted, made, begun(duration_s=20.0)).numbers == {"--requests": 128, "--duration": 96}
+    assert united(wanted, made, begun(duration_s=200.0)).numbers == {"--requests": 128}
+    assert united(wanted, made, begun()).numbers == {"--requests": 128}
+
+
+def test_the_time_is_that_of_the_cells_and_of_what_lies_between_them():
+    """Two cells of 10 s with 20 s between them: 20 s each."""
+    cells = [
+        changed(cell(label), makespan_s=10.0, started_unix_ns=int(begin * 1e9), requests={"ok": 50})
+        for label, begin in (("a", 100), ("b", 130))
+    ]
+    made = summary(*cells)
+    assert expected_s(made, begun(), Change()) == pytest.approx(40)
+    assert expected_s(made, begun(), Change(numbers={"--repeats": 3})) == pytest.approx(120)
+    assert expected_s(made, begun(), Change(auto=True)) == pytest.approx(400)
+    assert expected_s(made, begun(), Change("concurrency", (4.0, 8.0))) == pytest.approx(80)
+    assert expected_s(made, begun(), Change(numbers={"--requests": 100})) == pytest.approx(60)
+    assert expected_s(made, begun(resumed=("2026-11-30",)), Change()) is None
+    assert expected_s(made, None, Change()) is None
+
+
+def test_one_step_says_all_that_a_new_run_would_close_and_its_longest_time():
+    short = verdict("SUSPECT", "too-short", "24", "100", "measure longer: --requests 100")
+    measured = interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9))
+    cells = [changed(each, validity=short, makespan_s=16.0) for each in measured]
+    (step,) = conclude(compared(*cells), begun("--requests", "32")).next_steps
+    assert step.why == "6 of 6 cells are SUSPECT, too-short; 1 of 1 pair is undecided"
+    assert step.do == f"{shlex.join(RUN)} --repeats auto --requests 100 --max-repeats 10"
+    assert step_words(step).startswith(f"{step.why} (up to ")
