@@ -1,17 +1,20 @@
 """Foreign JSON and TOML: bounded in depth, every number finite and of 64 bits, every text inert."""
 
 import json
+import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from harness.untrusted.text import inert
+from harness.untrusted.text import inert, is_inert
 
 DEEPEST = 64  # levels; no answer of an engine has ten
 LIMIT = 2**63  # from it on a number counts and measures nothing; sums and ratios of what is below are finite
 _REMEMBERED = 10_000  # texts of a document: its keys, without the memory that ever new ones would take
 # Values of a document by its length: each takes some hundred bytes of memory, and 25 characters of a summary.
 _FREE_VALUES, _CHARS_PER_VALUE = 2_000_000, 16
+_PLAIN = (bytes(range(0x20, 0x7F)) + b"\t\n").replace(b"\\", b"")  # bytes of JSON that do no harm in any text
+_ESCAPED = re.compile(rb'\\[^"\\/nt]')  # what stands for a character that is not plain
 
 
 class BadDocumentError(ValueError):
@@ -32,7 +35,33 @@ def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels") from None
     except ValueError as error:
         raise BadDocumentError(f"not JSON: {error}") from None
+    if hidden is str and isinstance(data, bytes) and _is_harmless(data) and _all_fit([document], DEEPEST + 1):
+        return document
     return _clean(document, _Texts(hidden), DEEPEST)
+
+
+def _is_harmless(data: bytes) -> bool:
+    """Whether `_clean` would change no text of this JSON. Nearly all documents that bench wrote are so, and
+    this takes a twentieth of the time."""
+    rest = data.translate(None, _PLAIN)
+    return is_inert(rest.decode()) and not (b"\\" in rest and _ESCAPED.search(data))
+
+
+def _all_fit(values: Iterable[Any], levels: int) -> bool:
+    """Whether `_clean` would change no number and find no level too many. Called for every container."""
+    if not levels:
+        return False
+    for value in values:
+        kind = type(value)
+        if kind is float or kind is int:
+            if not -LIMIT < value < LIMIT:
+                return False
+        elif kind is dict:
+            if not _all_fit(value.values(), levels - 1):
+                return False
+        elif kind is list and not _all_fit(value, levels - 1):
+            return False
+    return True
 
 
 def read_tables(text: str) -> dict[str, object]:

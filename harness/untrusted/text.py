@@ -18,6 +18,10 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def is_inert(text: str) -> bool:
+    return _ACTIVE.search(text) is None
+
+
 def inert(text: str) -> str:
     return _ACTIVE.sub(_REPLACED, text.replace("\r\n", "\n"))
 

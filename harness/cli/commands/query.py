@@ -101,7 +101,7 @@ def main(given: Options) -> Result:
             elif given.json:
                 put(Result(_json_rows(names, rows)))
             else:
-                put(Result(lambda screen: _table(names, rows, screen.width)))
+                put(Result(lambda screen: _table(names, rows, screen.rows)))
         except duckdb.Error as error:
             parquet.check_memory(error)
             raise SpecError(

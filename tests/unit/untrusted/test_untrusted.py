@@ -51,6 +51,36 @@ def test_bytes_are_a_document_or_one_error(data):
         read_document(data)
 
 
+@given(VALUES)
+@example(["\\", "\\u0041", "\r\n", "\x1b[2J", "\x7f", "\x85", "\u202e", "\u00b5 \u00d7", "\ufeff", "\ud800"])
+@example([2**63 - 1, 2**63, -(2**63), 1e300, math.nan, True, None, 0.5])
+@example({"\u202e": 1})
+@example({"a\u2028": {"b": [{"c": 2**64}]}})
+def test_bytes_that_need_no_cleaning_are_the_document_that_cleaning_makes(value):
+    """A text goes through the cleaning whatever it has; bytes only where they may have to."""
+    for ascii_only in (True, False):
+        text = json.dumps(value, ensure_ascii=ascii_only)
+        with suppress(UnicodeEncodeError):
+            assert repr(read_document(text.encode())) == repr(read_document(text))
+
+
+@pytest.mark.parametrize("levels", [63, 64, 65])
+def test_a_document_in_bytes_is_as_deep_as_one_in_text(levels):
+    text = "[" * levels + "]" * levels
+    for data in (text, text.encode()):
+        if levels <= document.DEEPEST:
+            assert read_document(data) == json.loads(text)
+        else:
+            with pytest.raises(BadDocumentError, match="deeper than 64"):
+                read_document(data)
+
+
+def test_no_text_of_a_published_summary_is_cleaned_one_by_one(monkeypatch):
+    monkeypatch.setattr(document, "_clean", None)
+    for file in sorted(PUBLISHED.glob("*/summary.json"))[::6]:
+        read_document(file.read_bytes())
+
+
 def test_a_document_has_as_many_values_as_its_length_allows(monkeypatch):
     """Any summary is read, and no values of few characters each, which would grow in memory."""
     monkeypatch.setattr(document, "_FREE_VALUES", 50)

@@ -52,6 +52,14 @@ def test_a_cell_of_the_table_is_short_and_keeps_its_size(value, text):
     assert _word(value) == text
 
 
+def test_a_table_in_a_pipe_has_one_line_for_each_row(capsys, results):
+    code, out, _ = query(capsys, results, "select * from cells")
+    assert code == ExitCode.OK
+    header, *rows = out.splitlines()
+    assert len(header) > 1000
+    assert len(rows) == 1
+
+
 def test_a_table_ends_at_200_rows_and_says_how_many_more_there_are(capsys, results):
     code, out, err = query(capsys, results, "select i, i / 8 as share from range(250) t(i)")
     assert code == ExitCode.OK
