@@ -1,5 +1,6 @@
 """Traces and prompt files as a person replays them, on the scripted server."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -126,6 +127,26 @@ def test_prompts_from_a_file(here):
     assert {name: found["requests"] for name, found in cell["by_kind"].items()} == {"math": 3, "qa": 6}
     records, _ = RunFolder(run_folder()).read_cell(cell["cell"])
     assert records.requests["output_tokens"].tolist() == [line["output_tokens"] for line in lines]
+
+
+def test_answers_to_prompts_of_a_table_keep_to_their_schemas(here):
+    schemas = [{"type": "object", "properties": {name: {}}, "required": [name]} for name in ("sum", "day")]
+    rows = [["prompt", "output_tokens", "schema"]]
+    rows += [[f"Bill {number}, as JSON.", 60, json.dumps(schemas[number % 2])] for number in range(6)]
+    with Path("bills.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([*rows, ["Hello.", 8, ""]])
+    bench(
+        *("run", "--scenario", "prompt-file", "--backends", "vllm", "--launch", "simulate", "--no-probe"),
+        *("--no-report", "--concurrency", "1", "--set", "prompts.file=bills.csv"),
+        *("--set", "load.warmup_requests=0", "--set", "request.exact_output=false"),
+    )
+    (cell,) = summary()["cells"]
+    assert cell["structured_valid_rate"] == 1
+    assert {name: found["requests"] for name, found in cell["by_kind"].items()} == {
+        "json_schema": 6,
+        "other": 1,
+    }
+    assert cell["answers"]["structured"]["json_schema"]["valid"] == 6
 
 
 @pytest.mark.long

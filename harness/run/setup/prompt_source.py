@@ -28,6 +28,12 @@ def checked_source(
         _check_no_sessions(scenario, source)
     if source is not None:
         _check_warmup(scenario, source)
+    if isinstance(source, Dataset) and source.has_schemas and scenario.request.exact_output:
+        raise SpecError(
+            "has schemas, at whose end an answer ends: its length cannot be forced",
+            where=source.source,
+            hint="--set request.exact_output=false",
+        )
     if sizes is not None and scenario.load.rate:
         _check_long_probe(scenario, sizes, source)
     elif source is not None and scenario.load.concurrency:

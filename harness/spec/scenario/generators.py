@@ -40,10 +40,10 @@ class TraceReplay(Generator):
 
 @dataclass(frozen=True, slots=True)
 class PromptFile(Generator):
-    """Prompts from a file, each once: conversations of ShareGPT's form, or lines of JSON."""
+    """Prompts from a file, each once: conversations of ShareGPT's form, lines of JSON, or CSV."""
 
     file: str
-    format: Literal["auto", "sharegpt", "jsonl"] = "auto"
+    format: Literal["auto", "sharegpt", "jsonl", "csv"] = "auto"
     turns: Count = 1  # user turns of a conversation that are sent, with the file's own answers between
     categories: tuple[str, ...] = ()  # of the file that are sent; (): all
     order: Literal["shuffled", "file"] = "shuffled"

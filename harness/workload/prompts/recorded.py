@@ -9,11 +9,11 @@ from random import Random
 
 from harness.errors import SpecError
 from harness.host import paths
-from harness.records.request_table import Part
+from harness.records.request_table import Expected, Part
 from harness.spec.scenario import PromptFile, Prompts, TraceReplay
 from harness.spec.strict import check_known
 from harness.workload.prompts.calls import replay_calls
-from harness.workload.prompts.request import ChatRequest, Message
+from harness.workload.prompts.request import ChatRequest, Constraint, Message
 from harness.workload.prompts.text import TextMaker
 from harness.workload.traces import (
     Dataset,
@@ -27,7 +27,7 @@ from harness.workload.traces import (
 )
 
 _BATCH = 64  # requests whose texts are in memory together
-UNCATEGORISED = "other"  # class of prompts without a category, where others have one
+UNCATEGORISED = "other"  # class of prompts without a category or a schema, where others have one
 
 # Id of a part and the number of a segment of it; or None and the number of the request that alone has it.
 Segment = tuple[int | None, int]
@@ -151,18 +151,22 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
     if spec.order == "shuffled":
         random.shuffle(prompts)
     matches = 0
-    classes = {prompt.category for prompt in prompts} - {""}
+    several = dataset.has_schemas or any(prompt.category for prompt in prompts)
     names: dict[Message, int] = {}  # ids of messages, with which other prompts may begin too
     for prompt, lengths, answer_tokens in _counted(prompts, texts):
         given = sum(lengths)
         if not spec.min_input_tokens <= given <= (spec.max_input_tokens or given):
             continue
         asked = spec.output_tokens or prompt.output_tokens or answer_tokens or spec.unknown_output_tokens
+        schema = prompt.schema
+        constraint = None if schema is None else Constraint("json_schema", schema)
         yield ChatRequest(
             prompt.messages,
             min(asked, spec.max_output_tokens or asked),
             content_tokens=given,
-            kind=prompt.category or (UNCATEGORISED if classes else ""),
+            kind=constraint.shape if constraint else prompt.category or (UNCATEGORISED if several else ""),
+            constraint=constraint,
+            expected=None if schema is None else Expected("json_schema", schema),
             shared=tuple(
                 Part(names.setdefault(message, len(names)), tokens)
                 for message, tokens in zip(prompt.messages[:-1], lengths, strict=False)

@@ -88,7 +88,7 @@ def set_apart(constraint: Constraint, number: int) -> Constraint:
     """The same with a schema of another title, for a server that may have compiled this one."""
     if constraint.shape != "json_schema":
         return constraint
-    title = f"{constraint.value['title']} {number}"
+    title = f"{constraint.value.get('title', 'answer')} {number}"
     return replace(constraint, value={**constraint.value, "title": title})
 
 

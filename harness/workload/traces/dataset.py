@@ -1,9 +1,12 @@
-"""Reads prompts from a file: ShareGPT-style conversations and plain JSON lines."""
+"""Reads prompts from a file: ShareGPT-style conversations, JSON lines, requests of a batch, CSV."""
 
+import csv
 import hashlib
+import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ Message = tuple[str, str]  # role, content
 
 MOST_CATEGORIES = 64  # each is a class of requests with figures of its own
 _LONGEST_CATEGORY = 40  # characters
+_ALL_TURNS = MAX_TOKENS  # of a request that was made to be sent as it is
 # What the files of SPEED-Bench hold before its own script has fetched the texts.
 _PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
 
@@ -26,6 +30,9 @@ _NAMES = {
     "system": ("system",),
 }
 _ROLES = {name: role for role, names in _NAMES.items() for name in names}
+# Of a line, and of OpenAI's requests, of which a line of a batch has one as its `body`.
+_LIMITS = ("output_tokens", "max_completion_tokens", "max_tokens")
+_SCHEMAS = ("schema", "json_schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Prompt:
     answer: str | None = None
     output_tokens: int | None = None  # asked for by the file
     category: str = ""
+    schema: Mapping[str, Any] | None = None  # JSON schema of the answer; equal ones are one object
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,10 @@ class Dataset:
     def held(self) -> int:
         return len(self)
 
+    @property
+    def has_schemas(self) -> bool:
+        return any(prompt.schema is not None for prompt in self.prompts)
+
     def facts(self) -> dict[str, object]:
         return {
             "file": self.source,
@@ -69,19 +81,22 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
     Raises SpecError for a file without a usable prompt.
     """
     data, text = read_text(path)
-    whole = _whole(text) if named != "jsonl" else None
-    kind = named if named != "auto" else "sharegpt" if whole is not None else "jsonl"
+    whole = _whole(text) if named in ("auto", "sharegpt") else None
+    kind = named if named != "auto" else "sharegpt" if whole is not None else _kind_of_lines(text)
     if kind == "sharegpt" and whole is None:
         raise SpecError("is not a JSON list of conversations", where=str(path))
-    entries: Iterator[tuple[int, Any]] = (
-        enumerate(whole or (), start=1) if kind == "sharegpt" else json_lines(text)
-    )
+    entries: Iterator[tuple[int, Any]]
+    if kind == "sharegpt":
+        entries = enumerate(whole or (), start=1)
+    else:
+        entries = _csv_rows(text) if kind == "csv" else json_lines(text)
     prompts: list[Prompt] = []
+    schemas: dict[str, Mapping[str, Any]] = {}  # by their text
     skipped: Counter[str] = Counter()
     first_bad: dict[str, int] = {}
     for index, entry in entries:
         try:
-            prompts.append(_prompt(entry, turns))
+            prompts.append(_prompt(entry, turns, schemas))
         except BadRow as bad:
             skipped[str(bad)] += 1
             first_bad.setdefault(str(bad), index)
@@ -98,6 +113,12 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
             where=str(path),
             hint="leave `category` out of its lines",
         )
+    if schemas and any(prompt.category for prompt in prompts):
+        raise SpecError(
+            "has categories and schemas, and each makes classes of requests",
+            where=str(path),
+            hint="leave `category` out of its lines",
+        )
     return Dataset(str(path), kind, hashlib.sha256(data).hexdigest(), tuple(prompts), dict(skipped))
 
 
@@ -111,14 +132,40 @@ def _whole(text: str) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _prompt(value: object, turns: int) -> Prompt:
-    """Reads a line {"prompt": …}, {"messages": […]} or {"turns": […]}, or a ShareGPT entry
-    {"conversations": […]}.
+def _kind_of_lines(text: str) -> str:
+    head = next((line for line in text.splitlines() if line.strip()), "")
+    return "csv" if "prompt" in next(csv.reader([head]), ()) else "jsonl"
+
+
+def _csv_rows(text: str) -> Iterator[tuple[int, Any]]:
+    """Rows as lines of JSON have them: without empty cells, and with numbers and schemas read."""
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            yield reader.line_num, BadRow(f"not CSV: {error}")
+            continue
+        if row is None:
+            return
+        cells: dict[str, Any] = {name: cell for name, cell in row.items() if name and cell}
+        for name in (*_LIMITS, *_SCHEMAS):
+            with suppress(KeyError, ValueError, RecursionError):  # what it is stands in the reason
+                cells[name] = json.loads(cells[name])
+        yield reader.line_num, cells
+
+
+def _prompt(value: object, turns: int, schemas: dict[str, Mapping[str, Any]]) -> Prompt:
+    """Reads a line {"prompt": …}, {"messages": […]} or {"turns": […]}, a request of a batch {"body": …}, or a
+    ShareGPT entry {"conversations": […]}.
 
     Raises BadRow.
     """
     entry = an_object(value)
-    prompt = replace(_asked(entry, turns), category=_category(entry.get("category")))
+    category = _category(entry.get("category"))
+    if isinstance(body := entry.get("body"), dict):
+        entry, turns = body, _ALL_TURNS
+    prompt = replace(_asked(entry, turns), category=category, schema=_schema(entry, schemas))
     if _PLACEHOLDER in prompt.messages[-1][1]:
         raise BadRow("the placeholder of SPEED-Bench, whose own script fetches the texts")
     return prompt
@@ -129,8 +176,22 @@ def _category(value: object) -> str:
     return one_line(value, _LONGEST_CATEGORY).replace(".", "_") if isinstance(value, str) else ""
 
 
+def _schema(entry: Mapping[str, Any], known: dict[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The schema of the answer, as a key of the line or as OpenAI's `response_format`. Raises BadRow."""
+    given = next((entry[name] for name in _SCHEMAS if entry.get(name) is not None), None)
+    form = entry.get("response_format")
+    if given is None and isinstance(form, dict) and form.get("type") != "text":
+        wrapped = form.get("json_schema")
+        given = wrapped.get("schema", False) if isinstance(wrapped, dict) else False
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise BadRow("a schema that is not a JSON object")
+    return known.setdefault(json.dumps(given, sort_keys=True), given)
+
+
 def _asked(entry: Mapping[str, Any], turns: int) -> Prompt:
-    asked = entry.get("output_tokens")
+    asked = next((entry[name] for name in _LIMITS if entry.get(name) is not None), None)
     if asked is not None and (type(asked) is not int or not 1 <= asked <= MAX_TOKENS):
         raise BadRow(f"output_tokens that is not a whole number from 1 to {MAX_TOKENS:,}")
     system = entry.get("system")

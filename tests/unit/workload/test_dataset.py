@@ -1,3 +1,5 @@
+import csv
+import io
 import json
 
 import pytest
@@ -116,6 +118,54 @@ def test_questions_of_spec_bench_and_speed_bench(file):
 def test_questions_that_cannot_be_sent_are_counted(file, line, turns, reason):
     (counted,) = read_dataset(file([line, {"prompt": "x"}]), turns=turns).skipped
     assert counted.startswith(reason)
+
+
+SCHEMA = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
+WRAPPED = {"type": "json_schema", "json_schema": {"name": "bill", "schema": SCHEMA}}
+
+
+def test_a_schema_is_of_the_line_or_of_a_request_of_a_batch(file):
+    chat = [("system", "be brief"), ("user", "one"), ("assistant", "two"), ("user", "three")]
+    messages = [{"role": role, "content": text} for role, text in chat]
+    lines = [
+        {"prompt": "a", "schema": SCHEMA},
+        {"prompt": "b", "json_schema": SCHEMA, "output_tokens": 7},
+        {"prompt": "c", "response_format": {"type": "text"}},
+        {"custom_id": "1", "body": {"messages": messages, "max_tokens": 9, "response_format": WRAPPED}},
+    ]
+    prompts = read_dataset(file("\n".join(map(json.dumps, lines)))).prompts
+    assert [prompt.schema for prompt in prompts] == [SCHEMA, SCHEMA, None, SCHEMA]
+    assert len({id(prompt.schema) for prompt in prompts}) == 2
+    assert [prompt.output_tokens for prompt in prompts] == [None, 7, None, 9]
+    assert prompts[-1].messages == tuple(chat)
+
+
+@pytest.mark.parametrize("form", [{"schema": "{"}, {"response_format": {"type": "json_object"}}])
+def test_a_form_that_cannot_be_asked_for_is_counted(file, form):
+    lines = [{"prompt": "a"}, {"prompt": "b", **form}]
+    dataset = read_dataset(file("\n".join(map(json.dumps, lines))))
+    assert dataset.skipped == {"a schema that is not a JSON object": 1}
+
+
+def test_columns_of_csv_are_the_keys_of_lines(file):
+    table = io.StringIO(newline="")
+    rows = [("id", "prompt", "system", "output_tokens", "schema")]
+    rows += [("1", 'say "x",\nplease', "", "12", json.dumps(SCHEMA)), ("2", "b", "be brief", "", "")]
+    csv.writer(table).writerows([*rows, ("3", "c", "", "many", ""), ("4", "d", "", "", "{")])
+    dataset = read_dataset(file(table.getvalue()))
+    first, second = dataset.prompts
+    assert dataset.format == "csv"
+    assert first.messages == (("user", 'say "x",\nplease'),)
+    assert (first.output_tokens, first.schema) == (12, SCHEMA)
+    assert second.messages == (("system", "be brief"), ("user", "b"))
+    assert (second.output_tokens, second.schema) == (None, None)
+    assert sum(dataset.skipped.values()) == 2
+
+
+def test_schemas_and_categories_are_both_classes(file):
+    lines = [{"prompt": "a", "schema": SCHEMA}, {"prompt": "b", "category": "math"}]
+    with pytest.raises(SpecError, match="has categories and schemas"):
+        read_dataset(file("\n".join(map(json.dumps, lines))))
 
 
 def test_categories_are_classes_and_so_not_many(file):

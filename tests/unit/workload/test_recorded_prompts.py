@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from harness.errors import SpecError
 from harness.metrics.prefix import ideal_hit_rate, reusable
-from harness.spec.scenario import PromptFile, TraceReplay, parse_scenario
+from harness.records.request_table import Expected
+from harness.run.setup.prompt_source import checked_source
+from harness.spec.scenario import PromptFile, TraceReplay, load_scenario, parse_scenario
 from harness.workload.prompts.generate import generate
 from harness.workload.prompts.recorded import dataset_of
+from harness.workload.prompts.request import Constraint
+from harness.workload.prompts.structured import set_apart
 from harness.workload.prompts.text import TextMaker
 from tests.unit.workload.test_prompts import letters, merging, words
 from tests.unit.workload.test_traces import DATA
@@ -177,6 +181,25 @@ def test_categories_of_a_file_are_classes_of_requests(tmp_path):
     path.write_text(json.dumps({"prompt": "five"}))
     dataset_of.cache_clear()
     assert made(spec)[0].requested.kinds == [""]
+
+
+def test_answers_are_held_to_the_schemas_of_a_file(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    schema = {"type": "object"}
+    lines = [{"prompt": "one", "schema": schema}, {"prompt": "two", "schema": schema}, {"prompt": "three"}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    workload, _ = made(PromptFile(str(path), order="file"))
+    assert workload.requested.kinds == ["json_schema", "json_schema", "other"]
+    assert workload.requested.numbers["expected"].tolist() == [0, 0, -1]
+    assert workload.requested.expectations == [Expected("json_schema", schema)]
+    (constraint,) = workload.constraints
+    assert constraint == Constraint("json_schema", schema)
+    assert set_apart(constraint, 3).value == {"title": "answer 3", "type": "object"}
+    scenario = {"prompts.file": str(path), "load.warmup_requests": 0, "load.concurrency": (1,)}
+    with pytest.raises(SpecError, match="its length cannot be forced"):
+        checked_source(load_scenario("prompt-file", scenario), None, scenario)
+    free = load_scenario("prompt-file", {**scenario, "request.exact_output": False})
+    assert checked_source(free, None, scenario).has_schemas
 
 
 def test_replay_speed_needs_prompts_with_times():
