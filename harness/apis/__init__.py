@@ -16,8 +16,3 @@ API_NAMES: tuple[ApiName, ...] = get_args(ApiName)
 APIS: dict[str, Api] = {
     api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES, EMBEDDINGS, RERANK, TRANSCRIPTIONS)
 }
-
-__all__ = [
-    "ANSWER", "APIS", "API_NAMES", "BLANK", "CHAT", "COMPLETIONS", "EMBEDDINGS", "KEPT", "MESSAGES", "RERANK",
-    "RESPONSES", "TOOL", "TRANSCRIPTIONS", "Api", "ApiName", "Fields", "Gives", "Message",
-]  # fmt: skip

@@ -198,9 +198,7 @@ class DoctorResult(Record, frozen=True, kw_only=True):
 
     version: Annotated[str, doc("Version of the harness.")]
     date: Annotated[str, doc("Time of the examination, UTC, ISO 8601.")]
-    api: Annotated[
-        str, doc("API of the requests: chat, completions, responses, messages, embeddings or rerank.")
-    ] = "chat"
+    api: Annotated[str, doc("API of the requests, by its name in docs/apis.md.")] = "chat"
     verdict: Annotated[Exactness, doc("Conclusion from all loads.")]
     host: Annotated[HostFacts, doc("Facts about the machine: CPU, memory, kernel.")]
     clock: Annotated[ClockFacts, doc("Clock and receive stamps, and how exact they are.")]

@@ -32,13 +32,7 @@ class Probed(Record, frozen=True, kw_only=True):
 
     backend: Annotated[str, doc("Name of the backend's definition.")] = ""
     variant: Annotated[str | None, doc("Variant of the definition; null: none.")] = None
-    api: Annotated[
-        str,
-        doc(
-            "API that was probed: chat, completions, responses, messages, embeddings, rerank or "
-            "transcriptions."
-        ),
-    ] = "chat"
+    api: Annotated[str, doc("API that was probed, by its name in docs/apis.md.")] = "chat"
     base_url: Annotated[str, doc("Address of the server.")] = ""
     served_name: Annotated[str, doc("Name by which the server calls its model.")] = ""
     version: Annotated[str | None, doc("Version that the server reports; null: none.")] = None

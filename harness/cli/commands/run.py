@@ -160,14 +160,16 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
 
 
 def _add_engines(engines: argparse._ArgumentGroup) -> None:
+    from harness.apis import API_NAMES
+
     engines.add_argument(
         "--api",
         dest="apis",
         default=(),
         metavar="API,…",
         type=argument_types.apis,
-        help="API of the requests: chat, completions, responses, messages, embeddings, rerank or "
-        "transcriptions; several are compared (default: the scenario's, mostly chat)",
+        help=f"API of the requests, of {', '.join(API_NAMES)}; several are compared (default: the "
+        "scenario's, mostly chat)",
     )
     simulate = "; simulate: the scripted server in each engine's dialect"
     options.add_launch(engines, *options.LAUNCHES, note=simulate)
