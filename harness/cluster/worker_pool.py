@@ -12,7 +12,7 @@ from harness.cluster.node import About, Lost
 from harness.cluster.pings import Clock
 from harness.load.messages import Share
 from harness.load.spill import FILES, move
-from harness.load.worker_pool import Worker, WorkerPool
+from harness.load.worker_pool import Worker, WorkerPool, listened_s
 from harness.model import LoadNode
 from harness.records.series import Samples, Telemetry, node_series
 
@@ -57,7 +57,7 @@ class _Part:
     lost: str | None = None  # in this window, and why
     skew_ns: int | None = None  # how much later than t0 it started
     hearing: "Future[Any] | None" = None
-    asked: float = 0.0  # when that began
+    silent_s: float = 0.0  # that was waited for it
 
     def running(self) -> bool:
         return self.node.lost is None and any(worker.running() for worker in self.workers)
@@ -108,12 +108,15 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         parts = [part for part in self._parts if part.running()]
         for part in parts:
             if part.hearing is None:
-                part.hearing, part.asked = part.node.call("hear", _HEAR_S, self._gather_s), time.monotonic()
+                part.hearing, part.silent_s = part.node.call("hear", _HEAR_S, self._gather_s), 0.0
+        began_s = time.monotonic()
         done, _ = wait([part.hearing for part in parts if part.hearing], timeout_s, FIRST_COMPLETED)
+        waited_s = listened_s(began_s, timeout_s)
         for part in parts:
+            part.silent_s += waited_s
             if part.hearing in done:
                 self._take_from(part)
-            elif time.monotonic() - part.asked > _SILENCE_S:
+            elif part.silent_s > _SILENCE_S:
                 self._lose_part(part, f"silent for {_SILENCE_S:.0f} s")
 
     def collect(self, t0: int) -> int:

@@ -78,7 +78,8 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     finalize: Callable[[Exchange], object] = tally.finalize
     if isinstance(dispatcher, SessionDispatcher):
         finalize = partial(_follow_up, tally, dispatcher)
-    chores, heart = 0, Heartbeat(CHORE_NS)
+    chores, heart, room = 0, Heartbeat(CHORE_NS), select.poll()
+    room.register(pipe, select.POLLOUT)
 
     def chore() -> bool:
         nonlocal chores
@@ -86,7 +87,8 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         chores += 1
         if chores % _PULSE_EVERY == 0:
             spill.flush()
-            pipe.send(tally.pulse(window.sent, window.in_flight))
+            if room.poll(0):  # a parent that does not read, such as a stopped one, holds up no load
+                pipe.send(tally.pulse(window.sent, window.in_flight))
         return pipe.poll()
 
     gc.collect()

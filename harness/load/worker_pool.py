@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +29,7 @@ _START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
 @dataclass(slots=True, kw_only=True)
 class Worker:
     share: Share
-    heard: float = field(default_factory=time.monotonic)
+    silent_s: float = 0.0  # that it was listened to since its last message
     ready: bool = False
     pulse: Pulse | None = None
     facts: Facts | None = None
@@ -87,11 +87,11 @@ class WorkerPool(ABC, Generic[W]):
         return sum(events for _, events, _ in rest) / span, sum(items for *_, items in rest) / span
 
     def take(self, worker: W, message: object) -> None:
-        worker.heard = time.monotonic()
+        worker.silent_s = 0.0
         if isinstance(message, Pulse):
             worker.pulse = message
             self.recent_ttft_ns += message.ttft_ns
-            self._recent.append((worker.heard, message.text_events, message.items))
+            self._recent.append((time.monotonic(), message.text_events, message.items))
         elif isinstance(message, Facts):
             worker.facts = message
         else:
@@ -99,6 +99,11 @@ class WorkerPool(ABC, Generic[W]):
 
     def lose(self, worker: W) -> None:
         worker.lost_at_ns = time.monotonic_ns()
+
+
+def listened_s(began_s: float, timeout_s: float) -> float:
+    """The time of a wait, without that in which this process stood still: it would have heard nobody."""
+    return min(time.monotonic() - began_s, timeout_s)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,6 +134,7 @@ class LocalWorkerPool(WorkerPool[Process]):
 
     def listen(self, timeout_s: float) -> None:
         by_pipe = {worker.pipe: worker for worker in self.running()}
+        began_s = time.monotonic()
         for pipe in wait(list(by_pipe), timeout_s):
             worker = by_pipe[pipe]  # type: ignore[index]  # wait() returns what it was given
             try:
@@ -137,8 +143,10 @@ class LocalWorkerPool(WorkerPool[Process]):
                 with suppress(subprocess.TimeoutExpired):
                     worker.ended = how_it_ended(worker.process.wait(_EXIT_S))
                 self.lose(worker)
+        waited_s = listened_s(began_s, timeout_s)
         for worker in self.running():
-            if time.monotonic() - worker.heard > _SILENCE_S:
+            worker.silent_s += waited_s
+            if worker.silent_s > _SILENCE_S:
                 worker.ended = f"silent for {_SILENCE_S:.0f} s"
                 self.lose(worker)
 

@@ -9,17 +9,21 @@ import sys
 import threading
 import time
 from itertools import pairwise
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from harness.host import helper_process
 from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Progress, Promised, StampSource
 from harness.load.transport import Transport
 from harness.mockserver import running
 from harness.records.layout import UNKNOWN, Outcome, Phase
+from tests.integration import helpers
 from tests.integration.load_server import (
     END,
     HEAD,
@@ -653,6 +657,31 @@ def test_progress_is_told() -> None:
     assert all(a.done <= b.done for a, b in pairwise(told))
     assert told[-1].recent_ttft_ms is not None
     assert 40 < told[-1].recent_ttft_ms < 1000
+
+
+def test_a_parent_that_does_not_read_does_not_hold_up_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal may hold its output back, or a person stop `bench` for a while, longer than a pipe holds
+    pulses."""
+    count, all_came = 30, threading.Event()
+
+    def small() -> tuple[Connection, Connection]:
+        here, there = Pipe()
+        with socket.socket(fileno=os.dup(there.fileno())) as end:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        return here, there
+
+    def counted(peer: Peer) -> None:
+        answer(peer)
+        if len(server.requests) == count:
+            all_came.set()
+
+    for module in (helper_process, helpers):
+        monkeypatch.setattr(module, "Pipe", small)
+    read: list[bool] = []
+    with serve(counted) as server:
+        asked = job(server, count, OpenLoop(every(100, count)))
+        run_load(asked, progress=lambda _: read or read.append(all_came.wait(20)))
+    assert read == [True]
 
 
 def test_a_job_without_requests() -> None:
