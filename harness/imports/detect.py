@@ -51,6 +51,7 @@ TOOLS = tuple(reader.TOOL for reader in _READERS)
 _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (sglang.KEYS, sglang.read),
     (vllm.KEYS, vllm.read),
+    (vllm.TURN_KEYS, vllm.read),
     (guidellm.KEYS, guidellm.read),
     (aiperf.SUMMARY_KEYS, aiperf.read_summary),
     (inference_perf.SUMMARY_KEYS, inference_perf.read_summary),

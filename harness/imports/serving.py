@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import MOST_S, OUTCOMES, UNKNOWN_LOAD, agree, of_reported
+from harness.imports.taken import MOST_S, OUTCOMES, UNKNOWN_LOAD, agree, of_reported, unix_ns
 from harness.metrics.peers import tool_named
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import as_median
@@ -87,12 +87,14 @@ def load(
 
 
 def began_unix_ns(date: str, duration_s: float) -> int | None:
-    """`date` is the end, such as 20261125-083000, in the time zone of the machine that measured."""
+    """`date` is the end: 20261125-083000 in the time zone of the machine that measured, or ISO 8601."""
     try:
-        ended = datetime.strptime(date, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+        ended = round(datetime.strptime(date, "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp() * 1e9)
     except ValueError:
-        return None
-    return int((ended.timestamp() - duration_s) * 1e9)
+        if (at := unix_ns(date)) is None:
+            return None
+        ended = at
+    return ended - int(duration_s * 1e9)
 
 
 def figures(document: Document, tool: str, names: Mapping[str, str]) -> dict[str, float]:

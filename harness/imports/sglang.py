@@ -8,13 +8,27 @@ from numpy.typing import NDArray
 
 from harness.imports import serving
 from harness.imports.source import Document, name_of
-from harness.imports.taken import SENT, TEXTS, VERSION, Answer, Rows, Taken, agree, figures_of, mean
+from harness.imports.taken import (
+    LOAD,
+    SENT,
+    TEXTS,
+    UNKNOWN_LOAD,
+    VERSION,
+    Answer,
+    Rows,
+    Taken,
+    agree,
+    figures_of,
+    mean,
+)
+from harness.model import Load
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "sglang bench_serving"
 NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2e_latency"}
 _NATIVE = ("sglang", "sglang-native")  # backends of SGLang's own protocol; others speak OpenAI's
+_REPLAY = f"{LOAD}: sessions of a trace, whose pace the file does not have"
 KEYS = {"backend", "dataset_name", "request_throughput", "total_output_tokens_retokenized"}
 
 
@@ -22,6 +36,13 @@ class _File(serving.Arrays):
     backend: str = ""
     mean_ttft_ms: float | None = None
     server_info: object = None
+    dataset_name: str = ""
+
+    def load(self, requests: int) -> Load:
+        """Mooncake's sessions keep the trace's times with backend sglang, whatever rate the file names."""
+        if self.request_rate == "trace" or (self.dataset_name, self.backend) == ("mooncake", "sglang"):
+            return UNKNOWN_LOAD
+        return serving.load(self.request_rate, self.max_concurrency, requests=requests)
 
 
 def read(document: Document) -> Iterator[Taken]:
@@ -39,7 +60,7 @@ def read(document: Document) -> Iterator[Taken]:
         version=None,
         level="answers" if detailed else "summary",
         took=f"latencies of {counted(count, 'request')}" if detailed else figures_of(count),
-        load=serving.load(file.request_rate, file.max_concurrency, requests=count),
+        load=file.load(count),
         cap=file.max_concurrency,
         records=rows.records(),
         model=name_of(info.get("served_model_name") or info.get("model_path")),
@@ -47,6 +68,7 @@ def read(document: Document) -> Iterator[Taken]:
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(
             VERSION,
+            *((_REPLAY,) if file.load(count) == UNKNOWN_LOAD else ()),
             SENT if detailed else "requests (run with --output-details)",
             *((TEXTS, "connecting, which is inside TTFT") if detailed else ()),
         ),

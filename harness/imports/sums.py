@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from harness.imports.source import wrong
+from harness.imports.source import plain, wrong
 from harness.imports.taken import Taken
 from harness.model import PERCENTILES
 from harness.model.numbers import short
@@ -36,7 +36,7 @@ def _check_in_flight(taken: Taken, where: str) -> None:
     if not whole or not rate or not most:
         return
     least = _LEAST * (min(slots, taken.answered or slots) if slots else 1)
-    in_flight = whole / 1e3 * rate
+    in_flight = (whole / 1e3 + (plain(taken.load.think_time_s) or 0.0)) * rate  # or about to send again
     if not least <= in_flight <= _MOST * most:
         came = f"its answers take {short(whole, 6)} ms and {short(rate, 6)} come each second"
         raise wrong(

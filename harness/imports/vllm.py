@@ -1,4 +1,4 @@
-"""`vllm bench serve --save-result`, with `--save-detailed` or without."""
+"""`vllm bench serve --save-result`, with `--save-detailed` or without; `vllm-rs bench serve` likewise."""
 
 import re
 from collections.abc import Iterator
@@ -11,20 +11,38 @@ import msgspec
 from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, wrong
-from harness.imports.taken import INTENDED, TEXTS, VERSION, ZONE, Answer, Rows, Taken, agree, figures_of, mean
+from harness.imports.taken import (
+    INTENDED,
+    LOAD,
+    TEXTS,
+    UNKNOWN_LOAD,
+    VERSION,
+    ZONE,
+    Answer,
+    Rows,
+    Taken,
+    agree,
+    figures_of,
+    mean,
+)
 from harness.metrics.peers import tool_named
 from harness.model import Load
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "vllm bench serve"
+RUST = "vllm-rs bench serve"  # its other client, in the same package
 NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2el"}
 KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
+TURN_KEYS = {"num_conversations", "multi_turn_concurrency", "request_throughput"}  # of `vllm-rs --multi-turn`
 # Up to 0.32 the first chunk with a choice counts as the first token, with text or without; from 0.33 on the
-# first text. Of the file's keys only times that the server itself reported tell the two apart.
+# first text. Of the file's keys only times that the server itself reported tell the two apart. For the client
+# in Rust such a chunk counts in 0.33 too.
 _FIRST_CHUNK = "to the first chunk, which up to 0.32 may hold no text (the file names no version)"
+_FIRST_CHUNK_OF_RUST = "to the first chunk, which may hold no text"
 _VERSION = f"{VERSION} (from 0.33 on TTFT ends at text: older and newer files look alike)"
-TEXT_ONLY = "vllm@0.33"
+_REPLAY = f"{LOAD}: a trace said when to send, and the file has neither its times nor its pace"
+ANY_CHUNK, TEXT_ONLY = "vllm", "vllm@0.33"
 WARM_UP = "warmup.json"  # as `vllm bench sweep serve` names it
 _OF_SWEEP = re.compile(r"SERVE--(.+?)(?:-BENCH--.*)?")
 _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes nothing
@@ -41,11 +59,38 @@ class _File(serving.Arrays):
     mean_itl_ms: float | None = None
     server_ttfts: msgspec.Raw = msgspec.Raw()  # from 0.33 on, where the server reports its own times
     ramp_up_strategy: str | None = None
+    max_concurrent_requests: int | None = None  # that met in a second
+    input_throughput: float | None = None  # the client in Rust alone writes it
+    multi_turn_concurrency: int | None = None
+    inter_turn_delay_ms: serving.Number = 0
+
+    @property
+    def tool(self) -> str:
+        return TOOL if self.input_throughput is None else RUST
 
     @property
     def failures(self) -> int:
         """Failed requests; in a file that does not count them, the prompts that were not completed."""
         return max(self.num_prompts - self.completed, 0) if self.failed is None else self.failed
+
+    @property
+    def load(self) -> Load:
+        """Requests that are all sent at once meet in one second: others without a rate replay a trace."""
+        if chats := self.multi_turn_concurrency:
+            return Load(kind="concurrency", value=chats, think_time_s=self.inter_turn_delay_ms / 1e3)
+        met, requests = self.max_concurrent_requests, self.completed + self.failures
+        return serving.load(
+            self.request_rate,
+            self.max_concurrency,
+            requests=requests if met is None or met >= self.completed else None,
+            burstiness=self.burstiness,
+        )
+
+    def lacks(self, *more: str) -> tuple[str, ...]:
+        """What no file of these clients has, as far as this one does not have it, and `more`."""
+        version = _VERSION if self.tool == TOOL else VERSION
+        zone = () if self.date.endswith("Z") else (ZONE,)
+        return version, *zone, *((_REPLAY,) if self.load == UNKNOWN_LOAD else ()), *more
 
 
 def read(document: Document) -> Iterator[Taken]:
@@ -55,18 +100,12 @@ def read(document: Document) -> Iterator[Taken]:
         hint = "a rate and a concurrency that stay the same are read"
         what = f"a ramp of rates ('{file.ramp_up_strategy}'), which is not read"
         raise wrong(what, document.where, hint=hint)
-    load = serving.load(
-        file.request_rate,
-        file.max_concurrency,
-        requests=file.completed + file.failures,
-        burstiness=file.burstiness,
-    )
     serving.check_duration(file, stated, document.where)
     peer = _peer(document, file)
     if file.ttfts or file.start_times:
-        yield _detailed(document, file, load, peer)
+        yield _detailed(document, file, peer)
     else:
-        yield _summary(document, file, load, stated, peer)
+        yield _summary(document, file, stated, peer)
 
 
 def _server(path: Path) -> dict[str, str]:
@@ -78,6 +117,8 @@ def _server(path: Path) -> dict[str, str]:
 def _peer(document: Document, file: _File) -> str | None:
     """The tool whose definitions the figures have; None if neither file nor user names the version."""
     given = document.tool_version
+    if file.tool == RUST:
+        return ANY_CHUNK
     if not memoryview(file.server_ttfts).nbytes:
         return _known(given) if given else None
     if given and _known(given) != TEXT_ONLY:
@@ -92,24 +133,22 @@ def _known(version: str) -> str:
         raise SpecError(str(error), where="--tool-version") from None
 
 
-def _summary(
-    document: Document, file: _File, load: Load, stated: dict[str, float], peer: str | None
-) -> Taken:
+def _summary(document: Document, file: _File, stated: dict[str, float], peer: str | None) -> Taken:
     if not stated:
         raise wrong("has neither requests nor figures", document.where)
     return Taken(
-        tool=TOOL,
+        tool=file.tool,
         version=None,
         level="summary",
         took=figures_of(file.completed),
-        load=load,
+        load=file.load,
         cap=file.max_concurrency,
         settings=_server(document.path),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
         planned=file.completed + file.failures,
-        lacks=(_VERSION, ZONE, "requests (run with --save-detailed)"),
-        definitions=serving.definitions(peer or "vllm", stated),
+        lacks=file.lacks("requests (run with --save-detailed)"),
+        definitions=serving.definitions(peer or ANY_CHUNK, stated),
         reported=stated,
         facts=("answers", "outcomes"),
         answered=file.completed,
@@ -128,7 +167,7 @@ def _empty(chunks: int, tokens: int | None, peer: str | None) -> tuple[int, int]
     return (1, 1) if more == 2 else (0, 0)
 
 
-def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> Taken:
+def _detailed(document: Document, file: _File, peer: str | None) -> Taken:
     where = document.where
     names = ("input_lens", "output_lens", "ttfts", "start_times")
     rows, doubtful, moved = Rows(where), 0, 0
@@ -167,24 +206,25 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
     agree("completed", file.completed, len(ttfts_ms), where)
     agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
     agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)
-    lacks = [_VERSION, ZONE, INTENDED, TEXTS]
+    lacks = [*file.lacks(INTENDED, TEXTS)]
     if moved:
         extra = f"in {counted(moved, 'answer')} with two chunks more than tokens the first and last were"
         lacks.append(f"which chunks hold text: {extra} taken for empty ones, and TTFT was computed again")
+    meaning = _FIRST_CHUNK if file.tool == TOOL else _FIRST_CHUNK_OF_RUST
     in_doubt = {"ttft_ms", "ttft_service_ms", "tpot_ms", "itl_ms"} if doubtful else set()
     return Taken(
-        tool=TOOL,
+        tool=file.tool,
         version=None,
         level="records",
         took=f"{counted(len(rows), 'request')}: send, first chunk, gaps, tokens",
-        load=load,
+        load=file.load,
         cap=file.max_concurrency,
         settings=_server(document.path),
-        records=rows.records(load.slots),
+        records=rows.records(file.load.slots),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
         planned=len(rows),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
         lacks=tuple(lacks),
-        definitions=dict.fromkeys(sorted(in_doubt), f"{TOOL}: {_FIRST_CHUNK}"),
+        definitions=dict.fromkeys(sorted(in_doubt), f"{file.tool}: {meaning}"),
     )

@@ -64,6 +64,8 @@ class Kept:
 KEPT = (
     Kept("vllm", "r.json", " --save-detailed"),
     Kept("vllm", "r.json", ""),
+    Kept("vllm-rs", "r.json", " --save-detailed"),
+    Kept("vllm-rs", "r.json", ""),
     Kept("sglang", "r.json", " --output-details"),
     Kept("sglang", "r.json", ""),
     Kept("aiperf", "profile_export.jsonl", " --export-level records", " --export-level summary"),
@@ -82,7 +84,12 @@ KEPT = (
 # Relative: what the files round; and rates of requests, over a time that the tool took itself.
 EQUAL, EQUAL_RATE = 1e-3, 1e-2
 # As which tool its requests are computed again, where that is another: their definitions are the same.
-AS = {"genai-bench": "inference-perf", "genai-perf": "aiperf", "evalscope": "inference-perf"}
+AS = {
+    "vllm-rs": "vllm",
+    "genai-bench": "inference-perf",
+    "genai-perf": "aiperf",
+    "evalscope": "inference-perf",
+}
 
 
 def main() -> int:

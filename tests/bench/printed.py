@@ -110,6 +110,7 @@ def _evalscope(document: Any) -> Said:
 # Of each tool: the file that states its figures, and how.
 PRINTED: Mapping[str, tuple[str, Callable[[Any], Said]]] = {
     "vllm": ("r.json", _serve),
+    "vllm-rs": ("r.json", _serve),
     "sglang": ("r.json", partial(_serve, e2e="e2e_latency")),
     "aiperf": ("profile_export_aiperf.json", _aiperf),
     "guidellm": ("r.json", _guidellm),

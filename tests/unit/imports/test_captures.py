@@ -32,6 +32,7 @@ def taken_of(name):
 
 RECORDS = [
     pytest.param("vllm.detail/r.json", "vllm bench serve", None, "records", id="vllm"),
+    pytest.param("vllm-rs.detail/r.json", "vllm-rs bench serve", None, "records", id="vllm-rs"),
     pytest.param("aiperf.detail/profile_export.jsonl", "aiperf", "0.13.0", "records", id="aiperf"),
     pytest.param("guidellm/r.json", "guidellm", "0.8.1", "records", id="guidellm"),
     pytest.param(
