@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from harness.errors import SpecError
 from harness.model import VERDICT_METRICS
+from harness.model.numbers import as_given
 from harness.spec.strict import build
 
 FILE = "claims.toml"
@@ -28,6 +29,8 @@ HARDWARE = {
     "amd": ("an AMD GPU", "AMD|Instinct|Radeon"),
     "apple": ("Apple silicon", "Apple"),
 }
+_REPEATS = 3  # the fewest that give an interval
+_REQUESTS = 32  # of a load, at least
 SIGNS = {"≈": (0.9, 1.1), ">": (1.0, math.inf), ">>": (1.25, math.inf)}
 
 
@@ -79,6 +82,19 @@ class Claim:
     def systems(self) -> tuple[str, ...]:
         return tuple((self.order or "").split()[::2]) or self.of
 
+    @property
+    def stated_under(self) -> str:
+        """The conditions that the source names."""
+        users = None
+        if self.load is not None:
+            low, high = self.load
+            users = f"concurrency {as_given(low)}" + (
+                "" if low == high else " and more" if high > 1e6 else f" to {as_given(high)}"
+            )
+        hardware = HARDWARE[self.hardware][0] if self.hardware else None
+        known = filter(None, (self.where, hardware, self.model, self.workload, users))
+        return "; ".join(known) or "nothing stated"
+
     def takes(self, kind: str, value: float) -> bool:
         """Whether it is about this load point. A claim that names users says nothing about an open loop."""
         return self.load is None or (kind == "concurrency" and self.load[0] <= value <= self.load[1])
@@ -101,6 +117,25 @@ class Catalog:
     sources: dict[str, Source]
     workloads: dict[str, tuple[str, ...]]
     conflict: tuple[Conflict, ...]
+
+    def command(self, claim: Claim) -> tuple[str, ...] | None:
+        """The run that decides a claim: its systems at the ends of its loads, under the first scenario of its
+        kind of work. None: no run of scenarios does.
+        """
+        if claim.needs is not None:
+            return None
+        scenario = next(name for name, kinds in self.workloads.items() if claim.workload in (None, *kinds))
+        words = ["bench", "run", "--scenario", scenario, "--backends", ",".join(claim.systems)]
+        ends = [1.0] if claim.scaling else []
+        loads = sorted({int(end) for end in (*ends, *(claim.load or ())) if end < math.inf})
+        if claim.load:
+            words += [
+                "--concurrency",
+                ",".join(map(str, loads)),
+                "--requests",
+                str(max(_REQUESTS, 8 * loads[-1])),
+            ]
+        return (*words, "--repeats", str(_REPEATS))
 
 
 @cache

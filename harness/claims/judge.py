@@ -54,7 +54,7 @@ def _entry(claim: Claim, context: RunContext, catalog: Catalog) -> ClaimResult |
         verdict=verdict,
         why=why,
         found=tuple(findings),
-        stated_under=context.stated_under(claim),
+        stated_under=claim.stated_under,
         differs=(*(unstated_words(*conflict) for conflict in unstated.items()), *context.others(claim)),
         unstated=unstated,
         conflicts=tuple(f"{conflict.topic} ({conflict.says})" for conflict in conflicts),

@@ -19,7 +19,6 @@ from harness.model import (
     family,
     known,
 )
-from harness.model.numbers import as_given
 
 Triple = tuple[float, float, float]
 
@@ -91,18 +90,6 @@ class RunContext:
 
     def _hardware(self, claim: Claim) -> str | None:
         return None if self.unseen & self._shown(claim).keys() else self.gpus or "a CPU"
-
-    def stated_under(self, claim: Claim) -> str:
-        load = claim.load
-        users = None
-        if load is not None:
-            low, high = load
-            users = f"concurrency {as_given(low)}" + (
-                "" if low == high else " and more" if high > 1e6 else f" to {as_given(high)}"
-            )
-        hardware = HARDWARE[claim.hardware][0] if claim.hardware else None
-        known = filter(None, (claim.where, hardware, claim.model, claim.workload, users))
-        return "; ".join(known) or "nothing stated"
 
     def unstated(self, claim: Claim) -> dict[str, tuple[str, ...]]:
         """Conditions that the claim leaves open, with what they are here."""

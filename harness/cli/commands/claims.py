@@ -2,10 +2,13 @@
 
 import argparse
 import dataclasses
+import shlex
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.display.output import printed_command
 from harness.cli.display.result import Result
 from harness.cli.flags import options
 from harness.cli.typed import Flags
@@ -26,7 +29,12 @@ class Options(Flags):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN", help="run folder, or name of a run under --out")
+    parser.add_argument(
+        "run",
+        nargs="?",
+        metavar="RUN|CLAIM",
+        help="run folder, or name of a run under --out; or a claim such as A0-003: which run decides it",
+    )
     parser.add_argument("--system", metavar="NAME", help="engine that the claims are about (default: all)")
     options.add_runs_folder(parser)
     options.add_json(parser)
@@ -40,10 +48,15 @@ def main(given: Options) -> Result:
     if given.system and given.system not in known:
         raise SpecError(f"no claim is about '{given.system}'", hint=f"known: {', '.join(sorted(known))}")
     chosen = [claim for claim in catalog.claims if _is_about(claim, given.system)]
+    if single := [claim for claim in catalog.claims if claim.id == given.run]:
+        return Result(
+            lambda screen: _decided(catalog, single[0], screen.width), lambda: _plain(single[0], catalog)
+        )
     if given.run is not None:
         return _held_against(given.run, given.out, {claim.id for claim in chosen})
     return Result(
-        lambda screen: _listed(catalog, chosen, screen.width), lambda: [_plain(claim) for claim in chosen]
+        lambda screen: _listed(catalog, chosen, screen.width),
+        lambda: [_plain(claim, catalog) for claim in chosen],
     )
 
 
@@ -88,9 +101,37 @@ def _listed(catalog: "Catalog", chosen: "list[Claim]", width: int) -> Iterator[s
     yield from by_version((claim.measure for claim in chosen if claim.measure), width)
 
 
-def _plain(claim: "Claim") -> dict[str, object]:
-    """A limit without an end is null."""
+def _decided(catalog: "Catalog", claim: "Claim", width: int) -> Iterator[str]:
+    """The claim, its conditions, and the command of the run that decides it."""
+    source, command = catalog.sources[claim.source], catalog.command(claim)
+    indented = partial(wrap, width=width, initial_indent=" " * 8, subsequent_indent=" " * 10)
+    yield from wrap(f"{claim.id:<7} {claim.says}", width, subsequent_indent=" " * 8)
+    yield f"        {source.title}, {source.url}"
+    yield from indented(f"stated under: {claim.stated_under}")
+    if command is None:
+        yield f"        not decided by a run of scenarios: it needs {claim.needs}"
+        return
+    yield from indented(f"by {claim.measure}: {_wanted(claim)}")
+    yield printed_command("", command)
+    yield "bench claims RUN    # RUN: the folder that it names at its end"
+
+
+def _wanted(claim: "Claim") -> str:
+    """What a run has to show to reproduce it."""
+    low, high = claim.limits
+    within = f"{low:g} or more" if high == float("inf") else f"{low:g} to {high:g}"
+    if claim.order:
+        return claim.order
+    if claim.ratio:
+        return f"{claim.of[0]} better than {claim.of[1]} by a factor of {within}"
+    return f"{claim.of[0]} {within}{' times that of one user' if claim.scaling else ''}"
+
+
+def _plain(claim: "Claim", catalog: "Catalog") -> dict[str, object]:
+    """Keys that are given, and the command that decides it. A limit without an end is null."""
     given = {key: value for key, value in dataclasses.asdict(claim).items() if value is not None}
+    if (command := catalog.command(claim)) is not None:
+        given["command"] = shlex.join(command)
     return {
         key: [None if end == float("inf") else end for end in value] if isinstance(value, tuple) else value
         for key, value in given.items()

@@ -4,8 +4,11 @@ import json
 import re
 
 from harness.claims import load_catalog
+from harness.cli.flags.parsers import command_parser
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.spec.backend_refs import parse_backend_list
+from harness.spec.scenario import load_scenario
 
 STATEMENT = re.compile(r"\w+-\d+")  # `A0-003` and `A0-003b` are one about two pairs
 
@@ -54,3 +57,32 @@ def test_a_source_without_a_claim_about_the_engine_leaves_no_gap(capsys):
     text = listed(capsys, "--system", "mlc-llm")
     assert "\n\n\n" not in text
     assert not text.startswith("\n")
+
+
+def test_a_claim_names_the_run_that_decides_it(capsys):
+    text = listed(capsys, "A0-003")
+    assert "by output_tokens_per_s: vllm better than llamacpp by a factor of 1.1 or more" in text
+    command = (
+        "bench run --scenario fixed-length --backends vllm,llamacpp --concurrency 8 --requests 64 --repeats 3"
+    )
+    assert command in text
+    assert json.loads(listed(capsys, "A0-003", "--json"))["command"] == command
+    assert "--scenario shared-prefix --backends llamacpp --repeats 3" in listed(capsys, "A0-007")
+    assert "--concurrency 1,8 " in listed(capsys, "A0-004")
+    needs = listed(capsys, "A0-005")
+    assert "it needs memory" in needs
+    assert "bench run" not in needs
+
+
+def test_every_command_is_one_that_bench_takes():
+    """A scenario of that kind of work, and backends with definitions."""
+    catalog = load_catalog()
+    for claim in catalog.claims:
+        command = catalog.command(claim)
+        assert (command is None) == (claim.needs is not None)
+        if command is not None:
+            parsed = command_parser("run").parse_args(command[2:])
+            assert claim.workload in (None, *catalog.workloads[load_scenario(parsed.scenario).name])
+            assert parse_backend_list(parsed.backends)
+            highest = max(getattr(parsed, "load.concurrency") or [0])
+            assert claim.load is None or claim.takes("concurrency", highest)
