@@ -100,7 +100,9 @@ def _series(metrics: Table, unused: frozenset[str]) -> Iterator[Series]:
             else:
                 yield Series(name, "counter", _COUNTED.get(key, "zero"))
     for key, terms in metrics.get("gauges", {}).items():
-        yield from (Series(name, "gauge", _GAUGES[key]) for name in _names(terms))
+        share, _, whole = terms.partition(" / ")
+        yield from (Series(name, "gauge", _GAUGES[key]) for name in _names(share))
+        yield from (Series(name, "gauge", "whole") for name in _names(whole))
     for key, terms in metrics.get("histograms", {}).items():
         yield from (Series(name, "histogram", key) for name in _names(terms))
 

@@ -38,6 +38,7 @@ Quantity = Literal[
     "input_lengths",
     "output_lengths",
     "zero",
+    "whole",
 ]
 
 

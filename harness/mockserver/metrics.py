@@ -104,6 +104,7 @@ _VALUES: dict[Quantity, Callable[[Engine], float]] = {
     "generated": lambda engine: engine.generated_tokens,
     "finished": lambda engine: engine.finished,
     "zero": lambda _: 0,
+    "whole": lambda _: 1,
 }
 
 

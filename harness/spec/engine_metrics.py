@@ -21,7 +21,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Current values."""
+    """Current values. `a / b` is a quotient of two."""
 
     running: str = ""  # requests
     waiting: str = ""
@@ -43,10 +43,7 @@ class Histograms:
 
 @dataclass(frozen=True, slots=True)
 class JsonMetrics:
-    """A JSON route next to the Prometheus one; gauges are dotted paths into the last element of its answer.
-
-    `a / b` is a quotient of two.
-    """
+    """A JSON route next to the Prometheus one; gauges are paths into the last element of its answer."""
 
     path: str
     gauges: Gauges = Gauges()

@@ -26,15 +26,25 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
 
     A series with a sample that is not a number, or less than 0, counts as not there. `a + b` is a sum, of `a`
     alone where there is no `b`; `a{label="value"}` is 0 where that label of `a` has other values only.
+    `a / b` is a quotient, of each label set by itself.
     """
-    named = {name: series.split(" + ") for name, series in {**counters, **gauges}.items()}
-    samples = _samples(text, [part for parts in named.values() for part in parts])
+    named = {name: re.split(r" ([+/]) ", series) for name, series in {**counters, **gauges}.items()}
+    samples = _samples(text, [part for parts in named.values() for part in parts[::2]])
     values = {}
     for name, parts in named.items():
-        if parts[0] in samples:
-            found = [value for part in parts for value in samples.get(part, ())]
+        found = [value for part in parts[::2] for value in samples.get(part, ())]
+        if "/" in parts:
+            found = _quotients(*(samples.get(part, []) for part in parts[::2]))
+        if found and parts[0] in samples:
             values[name] = together(name, found)
     return {name: value for name, value in values.items() if 0 <= value < math.inf}
+
+
+def _quotients(over: Sequence[float], under: Sequence[float]) -> list[float]:
+    """Pairs label sets by their order; empty where a divisor is 0 or the two have unlike numbers of them."""
+    if len(over) != len(under) or not all(under):
+        return []
+    return [part / whole for part, whole in zip(over, under, strict=True)]
 
 
 def together(name: str, values: Sequence[float]) -> float:

@@ -1,6 +1,7 @@
 """Each engine's dialect: what it accepts, what it refuses, and how. Its streams are in test_truth_habits."""
 
 import json
+import re
 from dataclasses import asdict, astuple, fields, replace
 
 import pytest
@@ -271,5 +272,6 @@ def test_a_simulator_counts_under_the_names_that_bench_reads():
         counters = [terms for key, terms in asdict(declared.counters).items() if key not in unused]
         histograms = replace(declared.histograms, transfer="")  # from another engine, of which there is none
         read = [*counters, *astuple(declared.gauges), *astuple(histograms)]
-        for series in (term for terms in read for term in terms.split(" + ") if term and "{" not in term):
+        named = [term for terms in read for term in re.split(" [+/] ", terms)]
+        for series in (term for term in named if term and "{" not in term):
             assert f"# TYPE {series.removesuffix('_sum')} " in text, f"{name}: {series}"

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from harness.engines.speak.prometheus import gauge_paths, histogram, read_series, totals
@@ -37,6 +39,46 @@ def test_ranks_of_an_engine_add_up_as_several_engines_do():
     counters = {"output_tokens": "x:tokens_total", "preemptions": ""}
     found = read_series(tokens + kv + hits, counters, gauges)
     assert found == {"output_tokens": 7.0, "kv_use": 0.6, "cache_hit_rate": pytest.approx(0.4)}
+
+
+# As MAX 26.7.0 answered on a CPU.
+MAX = """\
+maxserve_num_requests_running 1.0
+maxserve_num_requests_queued 0.0
+maxserve_cache_num_used_blocks 96.0
+maxserve_cache_num_total_blocks 128.0
+maxserve_cache_hits_tokens_total{tier="g0"} 512.0
+maxserve_num_output_tokens_total 12.0
+maxserve_num_input_tokens_total 1175.0
+"""
+
+
+def test_a_use_of_the_cache_is_read_as_blocks_of_all_blocks():
+    metrics = load_backend("modular-max").metrics
+    found = read_series(MAX, dataclasses.asdict(metrics.counters), dataclasses.asdict(metrics.gauges))
+    assert found == {
+        "prompt_tokens": 1175,
+        "cached_prompt_tokens": 512,
+        "host_cached_tokens": 0,
+        "output_tokens": 12,
+        "running": 1,
+        "waiting": 0,
+        "kv_use": 0.75,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ('used{e="0"} 1\nused{e="1"} 3\nall{e="0"} 4\nall{e="1"} 4\n', {"kv_use": 0.75}),  # the fullest
+        ("used 1\nall 0\n", {}),
+        ("used 1\n", {}),
+        ("all 4\n", {}),
+        ('used{e="0"} 1\nused{e="1"} 3\nall 4\n', {}),
+    ],
+)
+def test_a_quotient_is_of_each_label_set_and_needs_both_sides(text, share):
+    assert read_series(text, {}, {"kv_use": "used / all"}) == share
 
 
 def test_what_is_no_number_is_not_there():
