@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "contributing"
 RECIPE = re.compile(r"^([a-z-]+):.*\n\t\$\(BIN\)/(.*)$", re.MULTILINE)
 MADE = {target: f".venv/bin/{recipe}" for target, recipe in RECIPE.findall((ROOT / "Makefile").read_text())}
-# Page -> blocks of Python, blocks of commands. All are run below, an engine's in test_contributing_engine.py.
+# Page -> blocks of Python and TOML, blocks of commands. test_contributing_engine.py runs those of an engine.
 BLOCKS = {
     "add-a-chart": (3, 0),
     "add-a-cli-flag": (1, 0),
@@ -22,25 +22,26 @@ BLOCKS = {
     "add-a-metric": (2, 1),
     "add-a-telemetry-source": (3, 0),
     "add-a-validity-rule": (3, 1),
+    "add-a-workload": (4, 1),
     "add-an-engine": (0, 3),
     "which-doubt": (0, 0),
 }
 
 
 def code_of(page):
-    """Blocks of Python, and of commands, without the indentation that they have as part of a list."""
+    """Blocks of Python and TOML, and of commands, without the indentation that those of a list have."""
     text = (PAGES / f"{page}.md").read_text("utf-8")
     found = re.findall(r"^( *)```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
     lines = [
         (language, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)) for indent, language, text in found
     ]
-    assert {language for language, _ in lines} <= {"python", ""}
+    assert {language for language, _ in lines} <= {"python", "toml", ""}
     return [text for language, text in lines if language], [text for language, text in lines if not language]
 
 
 def sources_in(folder):
     """Copy of what the pages change, with the compiled files, so that no test compiles all of it again."""
-    for name in ("harness", "docs", "tests", ".ci", "compose", "backends"):
+    for name in ("harness", "docs", "tests", ".ci", "compose", "backends", "workloads"):
         shutil.copytree(ROOT / name, folder / name)
     return folder
 
@@ -61,7 +62,7 @@ class Checkout:
     def __init__(self, sources, folder):
         self.folder = folder
         shutil.copytree(sources, folder, copy_function=copy_or_link, dirs_exist_ok=True)
-        for name in ("workloads", "results", "pyproject.toml"):
+        for name in ("results", "pyproject.toml"):
             (folder / name).symlink_to(ROOT / name)
 
     def write(self, path, text):
@@ -143,6 +144,29 @@ def test_a_validity_rule_is_a_code_and_a_function_with_its_record(checkout):
         said = checkout.run(line)
     assert "passed" in said
     assert "slow-connect" in (checkout.folder / "docs" / "validity.md").read_text("utf-8")
+
+
+@pytest.mark.long
+def test_a_generator_is_a_table_and_its_maker(checkout):
+    (table, maker, scenario, test), (commands,) = code_of("add-a-workload")
+    spec, prompts = "harness/spec/scenario", "harness/workload/prompts"
+    checkout.put(f"{spec}/synthetic.py", "@dataclass(frozen=True, slots=True)\nclass Mix(", f"{table}\n\n")
+    checkout.put(f"{spec}/generators.py", "    | synthetic.Mix\n", "    | synthetic.Growing\n")
+    checkout.put(f"{prompts}/plain.py", "def mix(", f"{maker}\n\n")
+    imported = "from harness.spec.scenario.synthetic import "
+    checkout.put(f"{prompts}/plain.py", imported, f"{imported}Growing\n")
+    checkout.put(f"{prompts}/generate.py", "    synthetic.Mix: mix,\n", "    synthetic.Growing: growing,\n")
+    imported = "from harness.workload.prompts.plain import "
+    checkout.put(f"{prompts}/generate.py", imported, f"{imported}growing\n")
+    checkout.write("workloads/growing.toml", scenario)
+    tests = "tests/unit/workload/test_generators.py"
+    checkout.put(tests, "import json\n", "from harness.spec.scenario.synthetic import Growing\n")
+    checkout.put(tests, "    FixedLength(20, 4),\n", "    Growing(10, 10, 4),\n")
+    checkout.add(tests, test)
+    for line in commands.splitlines():
+        said = checkout.run(line)
+    assert "passed" in said
+    assert "| `growing` |" in (checkout.folder / "docs" / "scenario.md").read_text("utf-8")
 
 
 @pytest.mark.long

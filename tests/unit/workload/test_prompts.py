@@ -104,7 +104,7 @@ def test_the_workload_of_a_seed_never_changes():
 
 
 def test_every_generator_has_its_maker():
-    assert set(MAKERS) == set(GENERATORS.values())
+    assert set(MAKERS) == set(GENERATORS.values()), "MAKERS of harness/workload/prompts/generate.py"
 
 
 def test_threads_may_read_one_workload_at_a_time():
