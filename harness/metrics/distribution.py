@@ -1,5 +1,7 @@
 """A sample of latencies as named statistics, or null with the reason."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,7 +45,6 @@ def latency_stats(
     reasons: dict[str, str] = {}
     ordered = np.sort(values)
     finite = ordered[: np.searchsorted(ordered, np.inf)]
-    clipped = np.minimum(ordered, finite.max(initial=0.0))  # infinite values would make NaN of a neighbour
     lost = len(values) - len(finite)
     never = f"{lost} of {len(values)} requests {NEVER}"
     statistics["mean"] = float(finite.mean()) if len(finite) else None
@@ -58,7 +59,7 @@ def latency_stats(
             continue
         upper_neighbour = -(-(len(values) - 1) * percentile // 100)
         if upper_neighbour < len(finite):
-            statistics[name] = float(np.quantile(clipped, percentile / 100))
+            statistics[name] = _quantile(finite, (len(values) - 1) * (percentile / 100))
         else:
             reasons[name] = never
         rank = upper_rank(percentile / 100, len(values)) if independent else None
@@ -69,6 +70,14 @@ def latency_stats(
         else:
             statistics[upper] = float(ordered[rank - 1])
     return LatencyStats(**statistics, p50_gap=_gap_at_median(ordered)), reasons
+
+
+def _quantile(ordered: NDArray[np.float64], rank: float) -> float:
+    """The value at a rank from 0 to that of the last value, the same as of `np.quantile`, which copies them
+    all.
+    """
+    below = math.floor(rank)
+    return float(np.quantile(ordered[below : below + 2], min(rank - below, len(ordered) - 1 - below)))
 
 
 def _gap_at_median(ordered: NDArray[np.float64]) -> tuple[float, float] | UnsetType:
