@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from harness.imports import serving
 from harness.imports.source import Document, Percentiles, Source, finite, next_to, plain, wrong
@@ -29,6 +30,7 @@ from harness.imports.taken import (
     without_zone,
 )
 from harness.model import PERCENTILES, STATISTICS, Load
+from harness.model.load import Abandonment
 from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, Outcome
 
@@ -38,6 +40,8 @@ SUMMARY_KEYS = {"aiperf_version", "request_count"}
 SUMMARY = "profile_export_aiperf.json"
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _PHASES = ("profiling", "warmup")
+PHASES, PHASE_LIST = "phases", "phase_manifest.json"  # a run with a warm-up repeats its figures by phase
+_HUNG_UP = "RequestCancellationError"
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
     "tpot_ms": "inter_token_latency",  # a mean of each request, whatever its name
@@ -55,6 +59,7 @@ class _Value(msgspec.Struct, frozen=True):
 class _Metadata(msgspec.Struct):
     request_start_ns: int
     request_end_ns: int
+    credit_issued_ns: object = None  # about when it was sent
     benchmark_phase: str = "profiling"
     was_cancelled: bool = False
 
@@ -116,9 +121,11 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     about = next_to(source.path, SUMMARY, _Summary, TOOL)
     where = str(source.path)
     rows, own_counts, ttfts_ms = Rows(where), False, []
+    phase = _phase(about, where)
+    left = Outcome.ABANDONED if phase and _abandonment(phase) else Outcome.CANCELLED
     for document in documents:
         line = document.read_as(_Line, TOOL)
-        answer = _answer(line, document.where)
+        answer = _answer(line, left, document.where)
         rows.add(answer)
         if answer.outcome is Outcome.OK and not answer.warmup and answer.first_s is not None:
             ttfts_ms.append(1e3 * (answer.first_s - answer.sent_s))
@@ -131,7 +138,6 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
             average = about.time_to_first_token.avg
             scale = _scale(about.time_to_first_token.unit, where)
             agree(f"time_to_first_token (in {SUMMARY})", average and average * scale, mean(ttfts_ms), where)
-    phase = _phase(about, where)
     measured = rows.measured
     load = _load(phase, len(measured), where)
     lacks = [INTENDED, TEXTS]
@@ -160,7 +166,8 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     )
 
 
-def _answer(line: _Line, where: str) -> Answer:
+def _answer(line: _Line, left: Outcome, where: str) -> Answer:
+    """`left`: how a request ended that the tool hung up on."""
     about, metrics = line.metadata, line.metrics
     sent, end = about.request_start_ns / 1e9, about.request_end_ns / 1e9
     warmup = about.benchmark_phase == "warmup"
@@ -169,7 +176,10 @@ def _answer(line: _Line, where: str) -> Answer:
     ttft = _ms(metrics.time_to_first_token, "time_to_first_token", where)
     if line.error is not None or about.was_cancelled or ttft is None:
         message = (line.error.message or line.error.type or "") if line.error else ""
-        result = _outcome(line.error, about.was_cancelled)
+        result = _outcome(line.error, about.was_cancelled, left)
+        if result is left and (issued_ns := plain(about.credit_issued_ns)):
+            # Both times are too late by the wait until it hung up, in 0.13.0; the duration is right.
+            sent, end = issued_ns / 1e9, issued_ns / 1e9 + end - sent
         return Answer(sent_s=sent, end_s=end, outcome=result, error=message, warmup=warmup)
     gaps, chunks = metrics.inter_chunk_latency, None
     whole = _ms(metrics.request_latency, "request_latency", where) or ttft
@@ -194,8 +204,10 @@ def _answer(line: _Line, where: str) -> Answer:
     )
 
 
-def _outcome(error: _Error | None, cancelled: bool) -> Outcome:
+def _outcome(error: _Error | None, cancelled: bool, left: Outcome) -> Outcome:
     """How a request without an answer ended."""
+    if error and error.type == _HUNG_UP:
+        return left
     if cancelled and not (error and error.code):
         return Outcome.CANCELLED
     if error is None:
@@ -240,12 +252,24 @@ def _load(phase: dict[str, Any] | None, requests: int, where: str) -> Load:
     if phase is None:
         return UNKNOWN_LOAD
     kind, rate = phase.get("type"), plain(phase.get("rate"))
+    load = None
     if kind in ("poisson", "gamma", "constant") and rate:
-        return Load(kind="rate", value=rate, arrival=str(kind))
+        load = Load(kind="rate", value=rate, arrival=str(kind))
     if kind == "concurrency":
-        return serving.load(None, _cap(phase), requests=requests)
+        load = serving.load(None, _cap(phase), requests=requests)
+    if load:
+        users = _abandonment(phase)
+        return replace(load, abandonment=users) if users else load
     read = "concurrency, poisson, gamma and constant are read"
     raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
+
+
+def _abandonment(phase: dict[str, Any]) -> Abandonment | None:
+    """The users who hang up (`--request-cancellation-rate`, in percent); None: nobody does."""
+    match phase.get("cancellation"):
+        case {"rate": int() | float() as percent, "delay": int() | float() as after_s} if percent > 0:
+            return Abandonment(share=percent / 100, after_s=after_s)
+    return None
 
 
 def _cap(phase: dict[str, Any] | None) -> int | None:

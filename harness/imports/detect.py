@@ -228,8 +228,11 @@ def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _of_others(path: Path) -> bool:
-    """Whether it repeats what files in other folders have: a table, or figures over several runs."""
+    """Whether it repeats what files in other folders have: a table, figures of a phase or over runs."""
     try:
+        phases = path.parent.parent
+        if phases.name == aiperf.PHASES and phases.with_name(aiperf.PHASE_LIST).is_file():
+            return True
         if path.stat().st_size > _MOST_REPEATED:
             return False
         source = Source(path)

@@ -229,7 +229,8 @@ class Rows:
         kept, rows = np.frombuffer(self._packed, _KEPT), empty_requests(len(self))
         t0 = float(kept["sent_s"].min())
         rows["outcome"] = kept["outcome"]
-        rows["phase"] = np.where(kept["warmup"], Phase.WARMUP, Phase.MEASURE)
+        of_all = np.where(kept["outcome"] == Outcome.ABANDONED, Phase.IMPATIENT, Phase.MEASURE)
+        rows["phase"] = np.where(kept["warmup"], Phase.WARMUP, of_all)
         for column, name in _TIMES.items():
             rows[column] = np.where(np.isnan(kept[name]), UNKNOWN, np.rint((kept[name] - t0) * 1e9))
         for column, name in _COUNTS.items():

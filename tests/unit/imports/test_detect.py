@@ -75,6 +75,21 @@ def test_figures_over_several_runs_of_aiperf_are_left_out(tmp_path, figures):
     assert results_in(over.parent)[0] == [over.name], "alone it is named, not passed over"
 
 
+@pytest.mark.parametrize("requests", [True, False])
+def test_figures_of_the_phases_of_aiperf_are_no_repeats(tmp_path, requests):
+    """After a warm-up 0.13 writes them once more for each phase."""
+    figures = {"aiperf_version": "0.13.0", "request_count": {"avg": 6.0}}
+    foreign.write(tmp_path / "profile_export_aiperf.json", figures)
+    foreign.write(tmp_path / "phase_manifest.json", {"phases": []})
+    for phase in ("warmup", "profiling"):
+        foreign.write(tmp_path / "phases" / phase / "profile_export_aiperf.json", figures)
+    if requests:
+        foreign.write_lines(tmp_path / "profile_export.jsonl", foreign.aiperf_lines(requests=6))
+    kept, _ = results_in(tmp_path)
+    assert kept == ["profile_export.jsonl" if requests else "profile_export_aiperf.json"]
+    assert results_in(tmp_path / "phases" / "profiling")[0] == ["profile_export_aiperf.json"]
+
+
 @pytest.mark.parametrize("metadata", [5, {}, {"figures_of": "another tool"}])
 def test_metadata_and_metrics_alone_are_of_no_known_tool(tmp_path, metadata):
     with pytest.raises(SpecError, match="is no result that bench can read"):

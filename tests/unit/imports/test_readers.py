@@ -15,7 +15,7 @@ from harness.metrics.peers import TOOLS
 from harness.metrics.peers.answers import take
 from harness.metrics.view import RequestView
 from harness.model import IssueCode, Thinking
-from harness.records.layout import UNKNOWN, Outcome
+from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.summary import summarise_folder
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
@@ -413,6 +413,7 @@ FAILED = [
     ({"type": None, "message": None}, False, Outcome.HTTP_ERROR),
     ({"type": "Service Unavailable", "code": 503}, False, Outcome.HTTP_ERROR),
     ({"type": "RequestCancellationError"}, True, Outcome.CANCELLED),
+    ({"type": "RequestCancellationError", "code": 499}, True, Outcome.CANCELLED),
     ({"type": "InvalidInferenceResultError"}, False, Outcome.EMPTY),
     (None, True, Outcome.CANCELLED),
     (None, False, Outcome.EMPTY),
@@ -426,6 +427,28 @@ def test_an_error_of_aiperf_is_no_empty_answer(tmp_path, error, cancelled, outco
     lines[2]["error"], lines[2]["metadata"]["was_cancelled"] = error, cancelled
     taken = taken_of(foreign.write_lines(tmp_path / "r.jsonl", lines))
     assert taken.records.requests["outcome"][2] == outcome
+
+
+def test_users_of_aiperf_who_hang_up_are_no_failures(tmp_path):
+    """0.13.0 stamps both times of such a request when it has hung up: too late by the wait."""
+    lines = foreign.aiperf_lines(requests=6)
+    about = lines[2]["metadata"]
+    about |= {"was_cancelled": True, "credit_issued_ns": about["request_start_ns"]}
+    about["request_start_ns"] += 50_000_000
+    about["request_end_ns"] = about["request_start_ns"] + 50_000_000
+    lines[2] |= {"metrics": {}, "error": {"type": "RequestCancellationError", "code": 499}}
+    file = foreign.write_lines(tmp_path / "profile_export.jsonl", lines)
+    phase = {"kind": "profiling", "type": "concurrency", "concurrency": 4}
+    phase["cancellation"] = {"rate": 20.0, "delay": 0.05}
+    foreign.write(tmp_path / "profile_export_aiperf.json", {"input_config": {"phases": [phase]}})
+    taken = taken_of(file)
+    row = taken.records.requests[2]
+    assert (row["outcome"], row["phase"]) == (Outcome.ABANDONED, Phase.IMPATIENT)
+    assert row["end_ns"] - row["sent_ns"] == pytest.approx(50e6, abs=1000)
+    assert row["sent_ns"] == pytest.approx(
+        about["credit_issued_ns"] - lines[0]["metadata"]["request_start_ns"], abs=1000
+    )
+    assert (taken.load.abandonment.share, taken.load.abandonment.after_s) == (0.2, 0.05)
 
 
 MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples_completed": 400,
