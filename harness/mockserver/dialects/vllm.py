@@ -82,4 +82,11 @@ VLLM = Dialect(
 # It answers completions alone.
 ALONE: dict[str, Any] = dict.fromkeys(("responses", "messages", "embeddings", "rerank"))
 
-APHRODITE = replace(VLLM, name="aphrodite", owned_by="aphrodite-engine", **ALONE)
+APHRODITE = replace(
+    VLLM,
+    name="aphrodite",
+    owned_by="aphrodite-engine",
+    info={"aphrodite_config": {"cache_config": {"kv_cache_size_tokens": "{kv_tokens}"}}},
+    embeddings=None,
+    rerank=None,
+)

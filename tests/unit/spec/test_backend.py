@@ -363,3 +363,21 @@ def test_the_options_file_of_tensorrt_llm_says_the_share_of_memory_again():
 )
 def test_a_command_that_is_shown_is_one_that_the_newest_release_takes(name, words):
     assert any(words in line for line in load_backend(name).attach.start)
+
+
+def test_aphrodite_is_read_as_the_engine_that_it_is_a_fork_of():
+    parent, fork = load_backend("vllm"), load_backend("aphrodite")
+    counters = {
+        name: series.replace("aphrodite:", "vllm:")
+        for name, series in dataclasses.asdict(fork.metrics.counters).items()
+    }
+    assert counters == dataclasses.asdict(parent.metrics.counters)
+    effective = {
+        name: path.replace("aphrodite_config", "vllm_config") for name, path in fork.server.effective.items()
+    }
+    assert effective == parent.server.effective
+    assert set(fork.dialect.api_names) == {"chat", "completions", "responses", "messages"}
+    for api in fork.dialect.api_names:
+        ours, theirs = with_api(fork.dialect, api), with_api(parent.dialect, api)
+        for asked in ("structured", "exact_output", "seed", "extra"):
+            assert getattr(ours, asked) == getattr(theirs, asked), (api, asked)
