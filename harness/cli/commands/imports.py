@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from harness.store import RunFolder
 
 EPILOG = """Reads vllm bench serve, SGLang bench_serving, aiperf, guidellm, inference-perf, genai-bench,
-llama-bench, rows of InferenceX, summaries of MLPerf's endpoints and benchmark reports of format 0.2. The
-content of a file shows which it is. Several files of one NAME and load are its repeats, and so are the files
-of a folder. `bench report`, `compare` and the other commands take the run folder as any other, and FILE in
-its place.
+evalscope perf, GenAI-Perf, llama-bench, rows of InferenceX, summaries of MLPerf endpoints and benchmark
+reports of format 0.2. The content of a file shows which it is. Several files of one NAME and load are its
+repeats, and so are the files of a folder. `bench report`, `compare` and the other commands take the run
+folder as any other, and FILE in its place.
 
 What another client measured is not verified: each figure is SUSPECT, and names its tool.
 

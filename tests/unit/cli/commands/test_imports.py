@@ -5,11 +5,18 @@ import pytest
 from harness.cli.commands import imports
 from harness.cli.commands.imports import Found, made, results_at
 from harness.errors import SpecError
+from harness.imports import TOOLS
 from tests.factories import foreign
 
 
 def named(text):
     return imports._results_named(str(text))
+
+
+def test_the_help_names_every_tool():
+    words = " ".join(imports.EPILOG.split()).casefold()
+    missing = [tool for tool in TOOLS if tool.casefold() not in words]
+    assert missing == [], "name it in EPILOG of harness/cli/commands/imports.py"
 
 
 def test_a_word_is_a_file_with_or_without_the_name_of_its_backend(tmp_path):
