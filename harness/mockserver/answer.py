@@ -130,12 +130,14 @@ class Answer:
         """The text of each event that carries some."""
         fixed = self.script.words
         words = _quoted(fixed) if fixed else JSON_WORDS[self.habits.vocabulary]
+        first = 0 if fixed else self.script.first_word
         sent = 0
         for thought, end in ((True, self._reasoning_tokens), (False, self.script.tokens)):
             while sent < end:
                 size = min(self.habits.tokens_per_event, end - sent) if sent else 1
                 *_, due_ns = islice(self.script.dues_ns, size)
-                data = b"".join(words[index % len(words)] for index in range(sent, sent + size))
+                begin = first + sent
+                data = b"".join(words[index % len(words)] for index in range(begin, begin + size))
                 yield Piece(thought, due_ns, data, sent, size)
                 sent += size
 
@@ -193,9 +195,10 @@ class Answer:
         return tail if self.habits.no_done else tail + b"data: [DONE]\n\n"
 
     def _text(self, start: int, stop: int) -> str:
-        if self.script.words:
-            return "".join(self.script.words[start:stop])
-        return text(self.habits.vocabulary, start, stop)
+        if words := self.script.words:
+            return "".join(words[index % len(words)] for index in range(start, stop))
+        first = self.script.first_word
+        return text(self.habits.vocabulary, first + start, first + stop)
 
     def _timings(self, first_ns: int, last_ns: int) -> dict[str, object]:
         """llama.cpp's own times, in milliseconds."""

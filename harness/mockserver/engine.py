@@ -8,15 +8,16 @@ from random import Random
 
 from harness.mockserver.ask import Ask, Messages
 from harness.mockserver.cache import PrefixCache
+from harness.mockserver.constraint import pieces
 from harness.mockserver.event_answers import ResponsesAnswer, answer_to
-from harness.mockserver.faults import Fault, garbage, strike_body, strike_wire
+from harness.mockserver.faults import ERROR_TEXT, Fault, garbage, strike_body, strike_wire, struck_words
 from harness.mockserver.habits import framed, streamed
 from harness.mockserver.images import ImageCache
 from harness.mockserver.known_answers import KnownAnswers
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
 from harness.mockserver.recently_used import RecentlyUsed
-from harness.mockserver.script import Script, Write, output_tokens, token_dues_ns
+from harness.mockserver.script import Script, Write, first_word, output_tokens, token_dues_ns
 from harness.mockserver.transcripts import Transcript
 
 NS_PER_US = 1_000
@@ -174,12 +175,15 @@ class Engine:
         record.cached_tokens = here + host
         limit = ask.max_tokens or options.tokens
         words = ask.words or self._known.to(ask.question, len(self.running))
+        if job.fault and job.fault.kind == "error-text":
+            words = pieces(ERROR_TEXT)
         if words:  # its constraint ends an answer, whatever else was asked
             record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(words))
         else:
             record.planned_tokens, finish_reason = output_tokens(
                 limit, ask.min_tokens, ask.ignore_eos, options.stop_after_tokens
             )
+            words = struck_words(job.fault, prompt, record.planned_tokens) if job.fault else ()
         self.prompt_tokens += record.prompt_tokens
         self.cached_tokens += record.cached_tokens
         self.host_cached_tokens += host
@@ -202,6 +206,7 @@ class Engine:
             cached_tokens=record.cached_tokens,
             dues_ns=dues_ns,
             words=words,
+            first_word=first_word(ask.question or str(ask.prompt[-1:])),  # ids are no text
         )
 
     def _swap_us(self, adapter: str) -> float:

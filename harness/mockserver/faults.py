@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Self
 
 from harness.mockserver.numerals import real_number, whole_number
-from harness.mockserver.script import Then, Write
+from harness.mockserver.script import VOCABULARIES, Then, Write
 from harness.mockserver.values import Garbage
 from harness.mockserver.wire import answer, error_answer
 
@@ -23,7 +23,14 @@ BODY_KINDS = ("error-event", "malformed")
 WIRE_KINDS = ("stall", "reset", "truncation", "bad-chunk", "die", "slow-headers")
 # Vectors and scores: of another model, or with NaN among them.
 VALUE_KINDS: tuple[Garbage, ...] = ("wrong-values", "nan-values")
-KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage", "other-model", *VALUE_KINDS)
+# Answers that look whole and are worth nothing: the text of an error, one text for every prompt, one token
+# over and over, nothing behind the first token, or the prompt.
+TEXT_KINDS = ("error-text", "same-text", "one-token", "no-text", "echo")
+KINDS = (
+    *(*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS),
+    *("wrong-usage", "other-model", *VALUE_KINDS, *TEXT_KINDS),
+)
+ERROR_TEXT = "CUDA out of memory. Tried to allocate 2.00 GiB."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,20 @@ class Fault:
 def garbage(fault: Fault | None) -> Garbage:
     """Returns what a fault does to vectors or scores."""
     return next((kind for kind in VALUE_KINDS if fault and fault.kind == kind), "")
+
+
+def struck_words(fault: Fault, prompt: Sequence[str | int], tokens: int) -> tuple[str, ...]:
+    """Returns the tokens of an answer, repeated where it has more of them; () for another kind of fault."""
+    match fault.kind:
+        case "same-text":
+            return VOCABULARIES["ascii"]
+        case "one-token":
+            return ("!",)
+        case "no-text":
+            return ("Hi", *[""] * (tokens - 1))
+        case "echo":
+            return tuple(map(str, prompt))
+    return ()
 
 
 def refusal(fault: Fault) -> tuple[int, bytes] | None:

@@ -10,6 +10,7 @@ from enum import Enum, auto
 from itertools import accumulate, chain, repeat
 from random import Random
 from typing import NamedTuple, Self
+from zlib import crc32
 
 from harness.mockserver.numerals import real_number
 
@@ -97,6 +98,7 @@ class Script:
     cached_tokens: int
     dues_ns: Iterator[int]  # one per token, ascending; an iterator, so it can be consumed once
     words: tuple[str, ...] = ()  # the tokens' text, where it is not the vocabulary's
+    first_word: int = 0  # of the vocabulary
 
 
 def token_dues_ns(
@@ -124,7 +126,14 @@ VOCABULARIES = {
 }
 
 
+def first_word(question: str) -> int:
+    """The place in a vocabulary where the answer to this question begins: equal questions get equal answers,
+    and others other ones.
+    """
+    return crc32(question.encode()) & 0xFFFF
+
+
 def text(vocabulary: str, start: int, stop: int) -> str:
-    """The text of tokens `start` to `stop`: every answer speaks the same words in the same order."""
+    """The words `start` to `stop`: every answer speaks them in the same order, from its first word on."""
     words = VOCABULARIES[vocabulary]
     return "".join(words[index % len(words)] for index in range(start, stop))

@@ -21,13 +21,14 @@ import pytest
 from harness.errors import SetupError
 from harness.mockserver import MockServer, running
 from harness.mockserver.images import as_text
-from harness.mockserver.script import text
+from harness.mockserver.script import first_word, text
 from tests.factories.sockets import PEM
 from tests.waiting import alive, until
 
 FAST = {"ttft_ms": 2, "gap_ms": 1, "tokens": 4}
 CHAT = "/v1/chat/completions"
 MS = 1_000_000
+PROMPT = "hello"
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def connected(server: MockServer) -> Iterator[HTTPConnection]:
         connection.close()
 
 
-def body_of(prompt: str = "hello", **fields: Any) -> bytes:
+def body_of(prompt: str = PROMPT, **fields: Any) -> bytes:
     return json.dumps({"messages": [{"role": "user", "content": prompt}], "stream": True} | fields).encode()
 
 
@@ -56,6 +57,10 @@ def call(
 
 def chat(server: MockServer, **fields: Any) -> tuple[int, dict[str, str], bytes]:
     return call(server, "POST", CHAT, body_of(**fields))
+
+
+def answer_of(tokens: int, prompt: str = PROMPT) -> str:
+    return text("ascii", first_word(prompt), first_word(prompt) + tokens)
 
 
 def said(stream: bytes) -> str:
@@ -87,7 +92,7 @@ def test_a_stream_and_what_the_ledger_says_of_it() -> None:
                 arrivals_ns.append(time.monotonic_ns())
                 lines.append(line)
         (record,) = settled(server, complete=1)["records"]
-    assert said(b"".join(lines)) == text("ascii", 0, 6)
+    assert said(b"".join(lines)) == answer_of(6)
     assert before_ns <= record["received_ns"] <= record["read_ns"]
     assert record["admitted_ns"] == record["received_ns"]
     assert record["due_ns"] == [record["received_ns"] + (20 + 5 * index) * MS for index in range(6)]
@@ -121,11 +126,11 @@ def test_whole_answers_and_completions() -> None:
     with running(**FAST) as server:
         status, headers, body = chat(server, stream=False, max_tokens=3)
         assert (status, headers["x-bench-simulated"]) == (200, "1")
-        assert json.loads(body)["choices"][0]["message"]["content"] == text("ascii", 0, 3)
+        assert json.loads(body)["choices"][0]["message"]["content"] == answer_of(3)
         prompt = json.dumps({"prompt": [1, 2, 3]}).encode()
         _, _, body = call(server, "POST", "/v1/completions", prompt)
         answer = json.loads(body)
-        assert answer["choices"][0]["text"] == text("ascii", 0, 4)
+        assert answer["choices"][0]["text"] == answer_of(4, "[3]")
         assert answer["usage"]["prompt_tokens"] == 3
         status, _, body = call(server, "POST", "/v1/completions", b"{")
         assert (status, "not JSON" in json.loads(body)["error"]["message"]) == (400, True)
@@ -212,7 +217,7 @@ def test_beyond_max_running_requests_wait_in_order() -> None:
             for connection in connections:
                 connection.request("POST", CHAT, body_of())
             for connection in connections:
-                assert said(connection.getresponse().read()) == text("ascii", 0, 3)
+                assert said(connection.getresponse().read()) == answer_of(3)
         records = settled(server, complete=3)["records"]
     for earlier, later in pairwise(records):
         assert later["admitted_ns"] >= earlier["write_ns"][-1]
@@ -239,9 +244,9 @@ def test_a_client_that_does_not_read_blocks_only_its_own_stream() -> None:
         lazy.connect()
         lazy.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # so that fewer tokens fill it
         lazy.request("POST", CHAT, body_of(max_tokens=30_000))
-        assert said(chat(server, max_tokens=5)[2]) == text("ascii", 0, 5)
+        assert said(chat(server, max_tokens=5)[2]) == answer_of(5)
         settled(server, complete=1, open=1, blocked_writes=1)
-        assert said(lazy.getresponse().read()) == text("ascii", 0, 30_000)
+        assert said(lazy.getresponse().read()) == answer_of(30_000)
         settled(server, complete=2)
 
 
@@ -261,7 +266,7 @@ def test_a_truncated_answer() -> None:
     with running(**FAST, fault="truncation:after=2") as server:
         with pytest.raises(IncompleteRead) as cut:
             chat(server)
-        assert said(cut.value.partial).startswith(text("ascii", 0, 2))
+        assert said(cut.value.partial).startswith(answer_of(2))
         settled(server, faulted=1)
 
 
@@ -286,7 +291,7 @@ def test_an_error_event_ends_the_stream() -> None:
 
 def test_stalls() -> None:
     with running(**FAST, fault=["stall:at=0:after=2:for=0.05", "stall:at=1:after=2"]) as server:
-        assert said(chat(server)[2]) == text("ascii", 0, 4)
+        assert said(chat(server)[2]) == answer_of(4)
         due_ns = settled(server, complete=1)["records"][0]["due_ns"]
         assert [later - earlier for earlier, later in pairwise(due_ns)] == [MS, 51 * MS, MS]
         with connected(server) as connection:
@@ -303,7 +308,7 @@ def test_slow_headers() -> None:
             connection.request("POST", CHAT, body_of())
             response = connection.getresponse()
             assert time.monotonic_ns() - begin_ns >= 50 * MS
-            assert said(response.read()) == text("ascii", 0, 4)
+            assert said(response.read()) == answer_of(4)
 
 
 def test_refusals() -> None:
@@ -390,7 +395,7 @@ def test_more_clients_than_the_soft_limit_of_descriptors_are_served() -> None:
             answers = [said(connection.getresponse().read()) for connection in connections]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert answers == [text("ascii", 0, 4)] * (low + 32)
+    assert answers == [answer_of(4)] * (low + 32)
 
 
 def test_no_proxy_stands_between_this_machine_and_its_own_servers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,7 +413,7 @@ def test_a_client_that_resets_does_not_disturb_the_others() -> None:
         with connected(server) as rude:
             rude.request("POST", CHAT, body_of())
             rude.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        assert said(connection.getresponse().read()) == text("ascii", 0, 50)
+        assert said(connection.getresponse().read()) == answer_of(50)
         settled(server, complete=1, aborted=1)
 
 
@@ -455,7 +460,7 @@ def test_the_same_answers_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:
         connection = HTTPSConnection(address.netloc, context=ssl.create_default_context(), timeout=10)
         for _ in range(2):
             connection.request("POST", CHAT, body_of())
-            assert said(connection.getresponse().read()) == text("ascii", 0, 4)
+            assert said(connection.getresponse().read()) == answer_of(4)
         connection.close()
         assert settled(server, complete=2)["statistics"]["tokens"] == 8
 
