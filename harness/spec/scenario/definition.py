@@ -15,7 +15,19 @@ from harness.spec.scenario.limits import Count, Duration, not_negative
 from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
-from harness.spec.scenario.synthetic import Audio, FixedLength, Mix, SharedPrefix, Structured, Victim
+from harness.spec.scenario.synthetic import (
+    Audio,
+    Classification,
+    Documents,
+    FewShot,
+    FixedLength,
+    Mix,
+    Rag,
+    Rerank,
+    SharedPrefix,
+    Structured,
+    Victim,
+)
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_classes, check_slo, check_verdict
 from harness.spec.strict import UnknownKeyError, as_written, build, check_known, nearest, require_known
@@ -59,6 +71,7 @@ class Request:
             )
 
 
+_ALIKE = (FixedLength, FewShot, Rag, Classification, Documents, Rerank)  # their requests are of one class
 # Keys of [request] that not all requests have, and the answers that those ask for.
 _READ_FOR: dict[str, tuple[Gives, ...]] = {
     "temperature": ("text", "transcripts"),
@@ -266,6 +279,8 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     check_verdict(scenario.verdict, f"{where}:verdict", text=generator_spec.gives == "text")
     if isinstance(generator_spec, Mix):
         check_classes(scenario.verdict, generator_spec.figures, f"{where}:verdict")
+    elif isinstance(generator_spec, _ALIKE) and not (scenario.lora.adapters or scenario.images.counts):
+        check_classes(scenario.verdict, (), f"{where}:verdict")
     check_slo(scenario.slo, f"{where}:slo", text=generator_spec.gives == "text")
     _check_request(scenario, where)
     _check_times(scenario, generator, where)

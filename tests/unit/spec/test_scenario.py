@@ -278,6 +278,23 @@ def test_a_class_has_no_verdict_on_what_it_does_not_have(metric):
         load_scenario("context-depth", {"verdict.primary": "by_kind.*.ttft_ms.p50"})
 
 
+@pytest.mark.parametrize("name", ["fixed-length", "rag", "few-shot", "short-classification"])
+def test_a_class_of_requests_that_are_all_alike_is_refused_before_anything_starts(name):
+    for metric in ("by_kind.short.ttft_ms.p50", "by_turn.1.ttft_ms.p50"):
+        with pytest.raises(SpecError, match="the requests give no figures of 'by_") as caught:
+            load_scenario(name, {"verdict.metrics": [metric]})
+        assert caught.value.hint == "all requests of this workload are of one class"
+    assert load_scenario(name, {"verdict.metrics": ["by_kind.*.ttft_ms.p50"]})
+
+
+def test_adapters_and_images_make_classes_of_requests_that_are_alike():
+    for name, metric in (
+        ("lora-mix", "by_kind.adapter-1.ttft_ms.p50"),
+        ("images-in", "by_kind.x.ttft_ms.p50"),
+    ):
+        assert load_scenario(name, {"verdict.metrics": [metric]})
+
+
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
