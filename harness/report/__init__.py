@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness.model import RunComparison
 
 if TYPE_CHECKING:  # these load numpy, which words and tables of commands do not need
+    from harness.report.blocks.block import Block
     from harness.store import RunFolder
     from harness.verdicts.baseline import Run
 
@@ -22,8 +23,8 @@ def build(folder: "RunFolder") -> list[Path]:
     return build_all(folder)
 
 
-def page_of_several(runs: "Sequence[Run]", document: RunComparison) -> str:
-    """All runs on common axes, as HTML. Raises SpecError if nothing of them can be compared."""
+def page_of_several(runs: "Sequence[Run]", document: RunComparison, first: "Sequence[Block]") -> str:
+    """All runs on common axes, as HTML, below `first`. Raises SpecError if nothing can be compared."""
     from harness.report.html.several import page
 
-    return page(runs, document)
+    return page(runs, document, first)

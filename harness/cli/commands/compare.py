@@ -120,14 +120,13 @@ def main(given: Options) -> Result:
         accepted = ("undecided",) if given.undecided == "pass" else ()
         failed = failed or any(row.kind not in accepted for row in document.gate)
     skipped = given.undecided == "skip" and not any(row.kind in _WORSE for row in document.gate)
+    judged = [gate(document.gate, failed=failed, worse=not skipped)] if given.fail_on else []
     if given.html:
-        runs_page.write(given.html, runs, document)
+        runs_page.write(given.html, runs, document, judged)
     code = ExitCode.OK if not failed else ExitCode.SKIPPED if skipped else ExitCode.LIMIT_FAILED
 
     def text(screen: Screen) -> str:
-        found = [*compared(document)]
-        if given.fail_on:
-            found.append(gate(document.gate, failed=failed, worse=not skipped))
+        found = [*compared(document), *judged]
         return markdown(found) if given.markdown else terminal(found, screen.width, screen.color)
 
     return Result(

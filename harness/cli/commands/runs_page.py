@@ -14,6 +14,7 @@ from harness.untrusted import inert
 
 if TYPE_CHECKING:
     from harness.cli.commands.imports import Found
+    from harness.report.blocks.block import Block
     from harness.verdicts.baseline import Run
 
 
@@ -65,12 +66,14 @@ def _imported(found: "Found", name: str, target: Path) -> str:
     return str(folder.path.rename(target / (own or "files")))
 
 
-def write(path: Path, runs: "Sequence[Run]", document: RunComparison) -> None:
-    """Raises SpecError if nothing of the runs can be compared; then nothing is written."""
+def write(path: Path, runs: "Sequence[Run]", document: RunComparison, first: "Sequence[Block]" = ()) -> None:
+    """Raises SpecError if nothing of the runs can be compared; then nothing is written. `first`: what stands
+    before all results.
+    """
     from harness.report import page_of_several
     from harness.store import refuse_file_of_run
 
     refuse_file_of_run(path, f"--html {path}")
-    text = page_of_several(runs, document)
+    text = page_of_several(runs, document, first)
     with writing(str(path)):
         path.write_text(text, encoding="utf-8")

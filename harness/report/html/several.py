@@ -45,8 +45,8 @@ EXPLAINED = (
 )
 
 
-def page(runs: Sequence[Run], document: RunComparison) -> str:
-    """Raises SpecError if nothing of the runs can be compared."""
+def page(runs: Sequence[Run], document: RunComparison, first: Iterable[Block] = ()) -> str:
+    """Raises SpecError if nothing of the runs can be compared. `first`: what stands before all results."""
     found = several(runs, document)
     drawn = [replace(chart, paper=False) for chart in charts(found.whole, {})]  # no pictures lie next to it
     source = Source(found.whole, None, {}, drawn, (), {}, {}, ())
@@ -54,6 +54,7 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     history = series([entry for run in runs for entry in entries(run.manifest, run.summary)])
     content = tag(
         "main",
+        *prose(first),
         _answer(source, runs, found, document, history),
         courses(history, {*CAPACITIES, found.whole.verdict_rules.primary}),
         figures.legend(source, source.labels),

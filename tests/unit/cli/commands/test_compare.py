@@ -90,6 +90,16 @@ def test_a_gate_that_nobody_asked_for_accepts_nothing(compared, capsys):
     assert compared.asked is None
 
 
+def test_a_page_has_the_gate_before_all_results(compared, monkeypatch):
+    shown = []
+    monkeypatch.setattr(runs_page, "write", lambda _path, _runs, _document, first: shown.append(first))
+    compared.gate = [SLOWER]
+    main(["compare", "a", "b", "--fail-on", "slower", "--html", "page.html"])
+    main(["compare", "a", "b", "--html", "page.html"])
+    (failed,), nothing = shown
+    assert (failed.title, nothing) == ("gate: failed", [])
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 def test_what_is_missing_fails_without_a_gate(compared, allowed):
     compared.missing = [SimpleNamespace(allowed=allowed)]
