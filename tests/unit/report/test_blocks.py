@@ -93,6 +93,12 @@ def test_a_backslash_before_a_name_in_the_title_of_a_fold_would_be_seen():
     assert line == "- llama\\_cpp"
 
 
+def test_words_of_a_table_quote_commands():
+    rows = [("chat: `a`", "skipped: `bench up` starts it"), ("rag", "`a|b`")]
+    table = markdown([Table("", ("run", "state"), rows, figures=False)]).splitlines()[2:]
+    assert table == ["| chat: \\`a\\` | skipped: `bench up` starts it |", "| rag | \\`a\\|b\\` |"]
+
+
 @pytest.mark.parametrize("foreign", ["<b>*x*</b>", "`<b>", "``<b>``"])
 def test_no_text_of_others_opens_a_tag(foreign):
     found = [
