@@ -76,8 +76,7 @@ def with_metrics_urls(
     names = names or labels
     for text in given:
         where = f"--metrics-url {text.partition('?')[0]}"  # a query may hold a key
-        bare = text.startswith(("http://", "https://", *(f"{role}@" for role in ROLES)))
-        label, _, url = ("", "", text) if bare else text.partition("=")
+        label, url = metrics_label(text)
         role, at, rest = url.partition("@")
         role, url = (role, rest) if at and role in ROLES else ("", url)
         if not label and len(set(names)) > 1:
@@ -96,6 +95,13 @@ def with_metrics_urls(
             hint = f"--metrics-url {lacking[0]}@URL"
             raise SpecError(f"no engine has the role '{lacking[0]}'", where="--metrics-url", hint=hint)
     return tuple(refs)
+
+
+def metrics_label(text: str) -> tuple[str, str]:
+    """The backend that a --metrics-url names, or "", and the rest of it."""
+    bare = text.startswith(("http://", "https://", *(f"{role}@" for role in ROLES)))
+    label, _, url = ("", "", text) if bare else text.partition("=")
+    return label, url
 
 
 def _with_metrics_url(ref: BackendRef, url: str, role: str, where: str) -> BackendRef:

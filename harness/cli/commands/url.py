@@ -111,6 +111,7 @@ def main(given: Options) -> Result:
     wanted = _given(given.urls)
     minutes = MINUTES[len(wanted) - 1] if given.minutes is None else given.minutes
     positive(minutes, "--minutes")
+    _check_metrics_urls(wanted, given.metrics_urls)
     began, budget_s = time.monotonic(), 60 * minutes
     with closing(progress_display(verbose=given.verbose)) as ui:
         names = [server.alias for server in wanted if server.alias]
@@ -157,6 +158,19 @@ def _given(words: Sequence[str]) -> list[Given]:
     if servers[1:] and servers[0].alias == servers[1].alias != "":
         raise SpecError("is given twice", where=f"{servers[0].alias}=", hint="each server has its own name")
     return servers
+
+
+def _check_metrics_urls(servers: Sequence[Given], metrics_urls: Sequence[str]) -> None:
+    """Raises SpecError before a server is asked where a URL names none of two servers."""
+    from harness.spec.server_urls import metrics_label
+
+    for text in metrics_urls if servers[1:] else ():
+        if not metrics_label(text)[0]:
+            raise SpecError(
+                "two servers: whose metrics are these?",
+                where=f"--metrics-url {text.partition('?')[0]}",
+                hint="name the servers, a=URL b=URL, and say --metrics-url a=URL",
+            )
 
 
 def _server(word: str) -> Given:

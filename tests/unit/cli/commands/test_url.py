@@ -261,6 +261,8 @@ def test_two_models_behind_one_address_are_two_servers(called):
         (["h:1", "h:2", "h:3"], "3 URLs"),
         (["--minutes", "5", "old=http://h:1", "old=h:2"], "old=: is given twice"),
         (["old=http://h:1", "new=ftp://h"], "http://"),
+        (["h:1", "h:2", "--metrics-url", "http://m:1"], "two servers: whose metrics are these?"),
+        (["h:1", "h:2", "--metrics-url", "prefill@http://m:1"], "two servers: whose metrics are these?"),
         (["-v", "old=http://h:99999"], "not a URL"),
         (["--minutes", "0", "h:1"], "--minutes: must be above 0, not 0"),
         (["--minutes", "inf", "h:1"], "--minutes: must be a finite number above 0, not inf"),
