@@ -48,7 +48,7 @@ class Confined:
 
     def check(self) -> None:
         """Raises UnsafeError for the first entry, in any sub-folder, that is no plain file or folder."""
-        for _ in self._walk():
+        for _ in self.walk():
             pass
 
     def names(self, pattern: str) -> list[str]:
@@ -173,7 +173,7 @@ class Confined:
 
     def remove_partials(self) -> None:
         """Removes what a killed process had not finished. For the holder of the run."""
-        for name in self._walk():
+        for name, _status in self.walk():
             if name.endswith(PARTIAL) and name.rpartition("/")[2].startswith("."):
                 self.remove(name)
 
@@ -216,8 +216,8 @@ class Confined:
         if (what := _refusal(status)) is not None:
             raise UnsafeError(what, where=str(self.root / name), hint=_HIDDEN_HINT)
 
-    def _walk(self) -> Iterator[str]:
-        """Every plain file, hidden ones included. Raises UnsafeError for other entries."""
+    def walk(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Every plain file with its status, hidden ones included. Raises UnsafeError for other entries."""
         pending, count = [""], 0
         while pending:
             inside = pending.pop()
@@ -230,7 +230,7 @@ class Confined:
                     pending.append(name)
                     continue
                 self._refuse(status, name)
-                yield name
+                yield name, status
 
     def _entries(self, inside: str) -> list[tuple[str, os.stat_result]]:
         """Names in the folder with their status; links are not followed."""

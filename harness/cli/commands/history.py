@@ -3,14 +3,20 @@
 import argparse
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.cli.display.output import print_note, progress_display
 from harness.cli.display.result import Result
 from harness.cli.flags import options
 from harness.cli.typed import Flags
 from harness.errors import ExitCode, SpecError
+from harness.model import HistoryEntry, Record
 from harness.report.wording import plain
+
+if TYPE_CHECKING:
+    from harness.store import RunFolder
 
 EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
 --fail-on slower passes with a warning until a figure has the six runs of two levels, so that a history can
@@ -28,6 +34,14 @@ class Options(Flags):
     since: str
     floor: float
     markdown: bool
+
+
+class _Added(Record, frozen=True, kw_only=True):
+    """What a run adds to the history, and why it adds nothing of some backends and loads."""
+
+    run: str
+    lines: tuple[HistoryEntry, ...]
+    not_kept: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,27 +107,38 @@ def main(given: Options) -> Result:
 def _add_runs(given: Options, path: Path) -> set[str]:
     """Adds the runs that are given to the history, and returns their names."""
     from harness.store import open_run
+    from harness.store.derived import Derived
     from harness.store.history import append_history
-    from harness.summary import summarise_folder
-    from harness.validity.notices import left_out
-    from harness.verdicts.history_lines import entries, not_kept
 
-    added, new, notes = set(), [], list[str]()
+    added, new, notes = set(), list[HistoryEntry](), list[str]()
+    derived = Derived("history", given.out)
     try:
         with closing(progress_display()) as ui:
             for number, name in enumerate(given.runs, 1):
                 if len(given.runs) > 1:
                     ui.stage(f"reading the runs ({number} of {len(given.runs)})")
                 folder = open_run(name, given.out)
-                summary = summarise_folder(folder)
-                for warning in left_out(summary.warnings):
-                    raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
-                new += entries(folder.read_manifest(), summary)
-                added.add(summary.run)
-                notes += [f"warning: {plain(why)}" for why in not_kept(summary)]
+                found = derived.of(folder.files, _Added, partial(_added, folder))
+                new += found.lines
+                added.add(found.run)
+                notes += [f"warning: {plain(why)}" for why in found.not_kept]
     finally:  # all at once, for the whole history is read each time; what came before a damaged run stays
+        derived.write()
         if new:
             append_history(path, new)
         for note in notes:
             print_note(note)
     return added
+
+
+def _added(folder: "RunFolder") -> _Added:
+    """Computed from the records. Raises SpecError for a run that lacks a damaged cell."""
+    from harness.summary import summarise_folder
+    from harness.validity.notices import left_out
+    from harness.verdicts.history_lines import entries, not_kept
+
+    summary = summarise_folder(folder)
+    for warning in left_out(summary.warnings):
+        raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
+    lines = tuple(entries(folder.read_manifest(), summary))
+    return _Added(run=summary.run, lines=lines, not_kept=tuple(not_kept(summary)))

@@ -52,6 +52,7 @@ OTHER_FILES = {
     "report/plots/style.py": "pictures in memory",
     "run/setup/noise.py": "the cache",
     "run/keep/origin.py": "the cache",
+    "store/derived.py": "the cache, and the code of this installation",
     "store/find.py": "lists the runs of a folder",
     "store/folder.py": "makes a new run, locks one, lists the runs with a manifest",
     "store/history.py": "makes the folder of the results",

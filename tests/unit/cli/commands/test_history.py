@@ -6,8 +6,10 @@ import shutil
 import pytest
 from msgspec.structs import replace
 
+from harness import summary
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.store import derived
 from harness.store.history import append_history, history_path, read_history
 from tests.factories.histories import LOAD, night
 from tests.factories.runs import TWO, Shape, make_run
@@ -136,6 +138,25 @@ def test_a_run_is_added_once(tmp_path, capsys):
     history(tmp_path)
     said = "Nothing can be judged: the longest series has 1 run, and two levels need 6."
     assert said in capsys.readouterr().out
+
+
+def test_a_run_that_has_not_changed_is_not_computed_again(tmp_path, capsys, monkeypatch):
+    """Its line is the same; a record that changed is read, and found to be damaged."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(derived, "_TICK_NS", 0)
+    monkeypatch.setattr(derived, "_CODE", tmp_path)
+    folder = make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
+    assert history(tmp_path, folder.run_id) == ExitCode.OK
+    first = history_path(tmp_path).read_text()
+    history_path(tmp_path).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(summary, "summarise_folder", None)
+        assert history(tmp_path, folder.run_id) == ExitCode.OK
+    assert history_path(tmp_path).read_text() == first
+    damaged = folder.cell_path(folder.cells()[0]) / "requests.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert history(tmp_path, folder.run_id) == ExitCode.USAGE
+    assert "not added" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["--json"], ["--markdown"]])
