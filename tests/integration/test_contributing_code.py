@@ -1,5 +1,6 @@
 """Blocks of the contributors' pages work as they stand: each is put into a copy of the sources and run."""
 
+import json
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ BLOCKS = {
     "add-a-validity-rule": (3, 1),
     "add-a-workload": (4, 1),
     "add-an-engine": (0, 3),
+    "add-an-importer": (3, 1),
     "which-doubt": (0, 0),
 }
 
@@ -167,6 +169,24 @@ def test_a_generator_is_a_table_and_its_maker(checkout):
         said = checkout.run(line)
     assert "passed" in said
     assert "| `growing` |" in (checkout.folder / "docs" / "scenario.md").read_text("utf-8")
+
+
+@pytest.mark.long
+def test_an_importer_is_a_reader_and_its_keys(checkout):
+    (reader, keys, test), (commands,) = code_of("add-an-importer")
+    checkout.write("harness/imports/loadgen.py", reader)
+    detect = "harness/imports/detect.py"
+    checkout.put(detect, "from harness.imports.source import", "from harness.imports import loadgen\n")
+    checkout.put(detect, "    vllm,\n    sglang,\n    aiperf,\n", "    loadgen,\n")
+    checkout.put(detect, "    (sglang.KEYS, sglang.read),\n", f"    {keys}")
+    checkout.put("harness/cli/commands/imports.py", "aiperf, guidellm,", "loadgen, ")
+    checkout.add("tests/unit/imports/test_readers.py", test)
+    figures = {"p50": 0.1, "p99": 0.102}
+    result = {"loadgen_version": "1.2", "users": 4, "answers": 32, "ttft_s": figures}
+    checkout.write("r.json", json.dumps(result))
+    tests, look = commands.splitlines()
+    assert "passed" in checkout.run(tests)
+    assert "loadgen 1.2" in checkout.run(look)
 
 
 @pytest.mark.long
