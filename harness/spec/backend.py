@@ -71,6 +71,7 @@ class Facts:
     version: str  # of the system
     source: str  # where its flags, routes and behaviour were read
     not_run: str = ""  # what a run of the real server needs that the project's tests lack; "": they run it
+    package: str = ""  # in a package index, where bench installs none: the first number of `version`
 
 
 @dataclass(frozen=True, slots=True)

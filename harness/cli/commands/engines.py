@@ -154,7 +154,7 @@ def _outdated(_given: Options) -> Result:
     from harness.engines.check.outdated import images, packages, tools
     from harness.metrics.peers import READ_IN
 
-    pins, unknown = [], []
+    pins, systems, unknown = [], [], []
     with closing(progress_display()) as ui:
         for name, definition in _installable().items():
             try:
@@ -164,10 +164,17 @@ def _outdated(_given: Options) -> Result:
                 if len(unknown) > 1 + len(pins):  # it is the index, not a package that it lacks
                     raise
         read = list(tools(READ_IN, ui.stage))
+        for facts in (definition.facts for definition in _all()):
+            if facts is not None and facts.package:
+                try:
+                    systems += list(tools({facts.package: facts.version.partition(";")[0]}, ui.stage))
+                except SetupError as error:
+                    unknown.append(f"{facts.package:<19} not looked up: {error.what}")
         of_images = list(images(_all(), ui.stage))
     lines = [
         *(f"{label:<19} {pin}" for label, pin in pins),
         *unknown,
+        *(f"{name:<19} {pin}" for name, pin in systems),
         *(f"tool {name:<21} {pin}" for name, pin in read),
         *of_images,
     ]
@@ -175,6 +182,7 @@ def _outdated(_given: Options) -> Result:
         lines,
         lambda: {
             "engines": {name: {"pinned": pin.pinned, "newest": pin.newest} for name, pin in pins},
+            "systems": {name: {"read_in": pin.pinned, "newest": pin.newest} for name, pin in systems},
             "tools": {name: {"read_in": pin.pinned, "newest": pin.newest} for name, pin in read},
             "other": [*unknown, *of_images],
         },

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.provide.install import newest
-from harness.engines.provide.logged import new_log
+from harness.engines.provide.logged import own_log
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say
 from harness.engines.start.containers.daemon import Daemon, NotOfferedError
 from harness.errors import SetupError
+from harness.host import paths
 from harness.spec.backend import Backend, Image
 
 IMAGES_S = 60.0  # for all of them
@@ -35,7 +36,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Read(Pin):
-    """The version of a tool whose definitions and files were read."""
+    """The version of a tool or a system whose definitions and files were read."""
 
     def __str__(self) -> str:
         if not self.is_behind:
@@ -50,10 +51,14 @@ def packages(definitions: Mapping[str, Backend], say: Say) -> Iterator[tuple[str
 
 
 def tools(read_in: Mapping[str, str], say: Say) -> Iterator[tuple[str, Read]]:
-    """Tools by package, each with its newest version for whatever Python."""
-    pip = Pip(Path(sys.executable), new_log("outdated-tools"), say, "tools")
-    for package, version in read_in.items():
-        yield package, Read(package, version, pip.newest(package, "--ignore-requires-python"))
+    """What was read, by package, each with its newest version for whatever Python.
+
+    A night and a person may ask at once: the answers stand in the log.
+    """
+    with own_log(paths.cache_dir() / "logs" / "outdated-tools.log") as log:
+        pip = Pip(Path(sys.executable), log, say, "tools")
+        for package, version in read_in.items():
+            yield package, Read(package, version, pip.newest(package, "--ignore-requires-python"))
 
 
 def behind(pins: Iterator[tuple[str, Pin]]) -> Iterator[str]:

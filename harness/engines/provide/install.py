@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from harness.engines.provide.fitness import MB, check_room, unfit, unfit_index
 from harness.engines.provide.interpreters import OURS, can_be_had, creating, made_for, python_of
 from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
-from harness.engines.provide.logged import Log, new_log, run_logged
+from harness.engines.provide.logged import Log, new_log, own_log, run_logged
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say, built, completed, folder_of
 from harness.engines.provide.torch_cpu import accelerator_packages, install_cpu_torch
@@ -168,8 +168,8 @@ def newest(definition: Backend, say: Say) -> tuple[str, str]:
     """The pinned version, and the newest that pip finds here. Raises SetupError where pip fails."""
     install = recipe_of(definition)
     name, _, version = (pinned(install) or install.requirements[0]).partition("==")
-    log = new_log(f"outdated-{definition.name}")
-    return version, Pip(Path(sys.executable), log, say, definition.name).newest(Requirement(name).name)
+    with own_log(paths.cache_dir() / "logs" / f"outdated-{definition.name}.log") as log:
+        return version, Pip(Path(sys.executable), log, say, definition.name).newest(Requirement(name).name)
 
 
 def recipe_of(definition: Backend) -> Install:

@@ -11,6 +11,7 @@ from harness.engines.check.outdated import Pin, Read
 from harness.engines.provide import install
 from harness.engines.provide.locks import Wheel
 from harness.errors import ExitCode, SetupError
+from harness.spec.backend_refs import load_backend
 
 WHEELS = [Wheel("a-1.whl", 2_600_000, ""), Wheel("torchthing.whl", 1_200_000_000, "")]
 LOCK = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n"
@@ -132,16 +133,27 @@ def test_a_folder_that_cannot_be_is_known_before_packages_are_resolved(provided,
 def test_pins_tools_and_images_are_a_list(provided, monkeypatch, capsys):
     pins = [("vllm", Pin("vllm", "0.32.0", "0.33.0")), ("vllm (cuda)", Pin("vllm", "0.33.0", "0.33.0"))]
     monkeypatch.setattr(outdated, "packages", lambda known, _say: [one for one in pins if one[0] in known])
-    monkeypatch.setattr(outdated, "tools", lambda _known, _say: [("aiperf", Read("aiperf", "0.3", "0.4"))])
+    asked = {}
+
+    def read(known, _say):
+        asked.update(known)
+        if "gpustack" in known:
+            raise SetupError("no matching distribution")
+        return [(name, Read(name, "0.3", "0.4")) for name in ("xinference", "aiperf") if name in known]
+
+    monkeypatch.setattr(outdated, "tools", read)
     monkeypatch.setattr(outdated, "images", lambda _definitions, _say: ["images: not looked up"])
     code, lines, _err = engines(capsys, "outdated")
     assert code == ExitCode.OK
     assert lines == [
         "vllm                0.32.0 is pinned; try vllm==0.33.0",
         "vllm (cuda)         0.33.0 is the newest",
+        "gpustack            not looked up: no matching distribution",
+        "xinference          0.4 is out; its definitions and files were read in 0.3",
         "tool aiperf                0.4 is out; its definitions and files were read in 0.3",
         "images: not looked up",
     ]
+    assert load_backend("xinference").facts.version.startswith(f"{asked['xinference']}; image ")
 
 
 @pytest.mark.parametrize(("lacking", "code"), [({"vllm"}, ExitCode.OK), (None, ExitCode.SETUP)])
@@ -186,10 +198,12 @@ def test_the_documents_of_the_actions(provided, monkeypatch, capsys):
     assert lock == {"file": "backends/locks/transformers.txt", "hashes": 2}
     pin = ("vllm", Pin("vllm", "1", "2"))
     monkeypatch.setattr(outdated, "packages", lambda known, _say: [pin] if "vllm" in known else [])
-    monkeypatch.setattr(outdated, "tools", lambda _known, _say: [("aiperf", Read("aiperf", "0.3", "0.4"))])
+    read = [(name, Read(name, "0.3", "0.4")) for name in ("aiperf", "xinference")]
+    monkeypatch.setattr(outdated, "tools", lambda known, _say: [one for one in read if one[0] in known])
     monkeypatch.setattr(outdated, "images", lambda _definitions, _say: ["images: not looked up"])
     assert document(capsys, "outdated") == {
         "engines": {"vllm": {"pinned": "1", "newest": "2"}},
+        "systems": {"xinference": {"read_in": "0.3", "newest": "0.4"}},
         "tools": {"aiperf": {"read_in": "0.3", "newest": "0.4"}},
         "other": ["images: not looked up"],
     }

@@ -56,6 +56,14 @@ def test_a_tool_that_moved_is_named_with_the_version_that_was_read(monkeypatch):
     )
 
 
+def test_two_that_ask_at_once_read_their_own_answers(monkeypatch):
+    """With one log the newest of one package was that of another: KTransformers was at vLLM's 0.33.0."""
+    monkeypatch.setattr(outdated.Pip, "newest", lambda self, *_asked: str(self.log))
+    first, second = outdated.tools({"aiperf": "1"}, print), outdated.tools({"aiperf": "1"}, print)
+    (_, ours), (_, theirs) = next(first), next(second)
+    assert ours.newest != theirs.newest
+
+
 class Registry:
     """A Docker that knows the digests of `offered`, or how it is refused one, and has `here`."""
 
