@@ -268,6 +268,8 @@ def by_flag(error: "UnknownKeyError", given: Collection[str]) -> SpecError:
         return error
     what = f"unknown key '{error.key}' of this scenario's prompts"
     hint = "leave out --scenario" if key == "prompts.file" else error.hint
+    if key.endswith("_tokens") and "classes" in (error.hint or ""):
+        hint = "its classes have lengths of their own; --scenario fixed-length has one for all"
     return SpecError(what, where=_OF_PROMPTS[key], hint=hint)
 
 

@@ -126,6 +126,12 @@ def test_a_trace_next_to_a_scenario_of_made_prompts_says_what_to_leave_out(capsy
     assert capsys.readouterr().err.endswith("hint: leave out --scenario\n")
 
 
+def test_a_length_for_a_scenario_of_several_names_one_with_a_single_length(capsys):
+    words = ("--backends", "vllm", "--scenario", "users-10-50-100", "--output-tokens", "64")
+    assert main(["run", *words, "--launch", "simulate"]) == 2
+    assert "hint: its classes have lengths of their own; --scenario fixed-length" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
