@@ -17,6 +17,7 @@ from harness.model.numbers import number
 from harness.report.blocks.comparison import compared
 from harness.report.findings.against import run_names
 from harness.report.findings.conclude import conclude
+from harness.report.findings.next_steps import step_words
 from harness.report.findings.sentences import load_words
 from harness.report.html.answer import answer
 from harness.report.html.source import Source
@@ -41,10 +42,11 @@ class Seen:
         folder = RunFolder(PUBLISHED / name)
         summary = folder.read_summary()
         self.raw = json.loads((PUBLISHED / name / "summary.json").read_text(encoding="utf-8"))
-        self.found = conclude(summary)
-        lines = [screen(summary, 80, color=False), *next_lines(summary, 80)]
-        self.terminal = " ".join(" ".join(lines).split())
-        source = Source(summary, folder.read_manifest(), {}, [], (), {}, {}, ())
+        manifest = folder.read_manifest()
+        self.found = conclude(summary, manifest)
+        lines = [screen(summary, 80, color=False), *next_lines(summary, 80, manifest=manifest)]
+        self.terminal = " ".join(" ".join(lines).replace(" \\ ", " ").split())
+        source = Source(summary, manifest, {}, [], (), {}, {}, ())
         self.report = " ".join(unescape(re.sub(r"<[^>]+>", " ", answer(source))).split())
         self.rules = self.raw["verdict_rules"]
 
@@ -128,9 +130,10 @@ def test_is_anything_wrong_with_this_run(run):
 
 def test_what_do_i_run_next(run):
     step = run.found.next_steps[0]
-    assert f"next: {step.why}: {step.do}" in run.terminal
+    assert f"next: {step_words(step)}: {step.do}" in run.terminal
     for one in run.found.next_steps:
-        assert f"{one.why}: {one.do}" in run.report
+        assert f"{step_words(one)}: {one.do}" in run.terminal
+        assert f"{step_words(one)}: {one.do}" in run.report
     waiting = sum(
         entry["primary"] and entry["verdict"] == "not enough runs" for entry in run.raw["comparison"]
     )
