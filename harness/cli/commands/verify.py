@@ -20,7 +20,9 @@ EPILOG = """Three checks. Files: each document, record and workload has its sha2
 what `bench report` makes again have none. Plan: every cell of plan.json is there, unless the manifest says
 why not. Figures: every figure, verdict, rank line and exclusion of summary.json is computed again from the
 records by this version. It is identical, it differs (where, by how much), or it cannot be computed again.
-Identical is to nine digits: processors and versions of numpy differ in the digits after them.
+Identical is to nine digits: processors and versions of numpy differ in the digits after them. A sentence in
+a summary of another version may have other words: it is listed, and is no difference where it names the same
+figures, backends and codes in the same order.
 
 On the machine that measured, the files are also compared with a record outside of the folder. Elsewhere
 nobody can know whether records, checksums and summary were changed together. Each run has a seal, one
@@ -88,6 +90,10 @@ def _lines(run: "Verified") -> Iterator[str]:
         yield f": and {counted(more, 'more value')}"
     if run.differences and run.other_version:
         yield f": was measured by {run.made_by}, whose rules may differ: `bench report` computes it again"
+    for text in run.reworded[:_MOST]:
+        yield f": text of another version: {text.text}"
+    if (more := len(run.reworded) - _MOST) > 0:
+        yield f": and {counted(more, 'more text')} of another version"
     if run.whole:
         where = ", and as this machine recorded them" if run.recorded else ""
         added = f"; values that are new in this version: {run.added}" if run.added else ""
@@ -108,6 +114,9 @@ def _as_json(run: "Verified") -> dict[str, object]:
             {"path": each.path, "stored": each.stored, "computed": each.computed} for each in run.differences
         ],
         "added": run.added,
+        "reworded": [
+            {"path": each.path, "stored": each.stored, "computed": each.computed} for each in run.reworded
+        ],
         "recorded": run.recorded,
         "made_by": run.made_by,
         "seal": run.seal,

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -24,6 +24,14 @@ _OF_CELLS = ("cells/", "workloads/", "set-aside/")  # damage there leaves the ot
 # A price is no measurement: costs are computed from the one that the summary names, whoever gave it.
 _COST = re.compile(r"^cells\[[^]]*\]\.cost\b")
 _COVERS = re.compile(r"\.cost\.price\.covers$")  # in words, of the GPUs that the price was given for
+# Sentences that are made of figures and codes next to them. Rank lines, verdicts and settings are none.
+_SENTENCES = re.compile(
+    r"(^|\.)(null_reasons\..+|(why|text|hint|lacks|measured|limit|sentence|law|state_why|unavailable|what)"
+    r"|(notes|differs|conflicts)\[\d+\])$"
+)
+_TURNING = frozenset(
+    "no not never none same other more less fewer higher lower faster slower better worse gains loses".split()
+)  # which turn the sense of a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,7 @@ class Verified:
     seal: str
     differences: tuple[Difference, ...] = ()
     added: int = 0  # values that the version which wrote the summary did not have
+    reworded: tuple[Difference, ...] = ()  # sentences that another version put in other words
     priced: bool = False  # its costs are at prices that it got after the run, by `bench report`
     made_by: str = "an unknown version"
     other_version: bool = False
@@ -125,11 +134,15 @@ def verify(folder: RunFolder) -> Verified:
             raise
         missing = ["cannot be compared: no whole summary.json"]
     added = [entry for entry in found if other and _ABSENT in (entry.stored, entry.computed)]
+    found = [entry for entry in found if entry not in added]
+    labels = {name for cell in summary.cells for name in (cell.label, cell.backend)}
+    reworded = [entry for entry in found if other and _is_reworded(entry, labels)]
     return about(
         faults=tuple(faults),
         missing=tuple(missing),
-        differences=tuple(entry for entry in found if entry not in added),
+        differences=tuple(entry for entry in found if entry not in reworded),
         added=len(added),
+        reworded=tuple(reworded),
         priced=priced,
         made_by=_made_by(manifest),
         other_version=other,
@@ -306,6 +319,27 @@ def _differences(stored: Any, computed: Any, path: str = "") -> Iterator[Differe
             yield from _differences(mine, other, f"{path}[{_name(other, index)}]")
     elif not _alike(stored, computed):
         yield Difference(path, stored, computed)
+
+
+def _is_reworded(entry: Difference, labels: Container[str]) -> bool:
+    """Whether the two are sentences that name the same figures, backends and codes in the same order: that in
+    which each is first named.
+    """
+    stored, computed = entry.stored, entry.computed
+    if not (_SENTENCES.search(entry.path) and isinstance(stored, str) and isinstance(computed, str)):
+        return False
+    return _named(stored, labels) == _named(computed, labels)
+
+
+def _named(sentence: str, labels: Container[str]) -> list[str]:
+    parts = (part.strip(".,:;()%") for part in sentence.split())
+    named = (part for part in parts if part in labels or part in _TURNING or _is_figure_or_code(part))
+    return list(dict.fromkeys(named))
+
+
+def _is_figure_or_code(part: str) -> bool:
+    """`12.5`, `ttft_ms`, `vllm@no-prefix-cache`, `INVALID`."""
+    return part.isupper() or any(char.isdigit() or char in "_@" for char in part)
 
 
 def _name(item: Any, index: int) -> object:

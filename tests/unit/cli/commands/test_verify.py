@@ -56,6 +56,18 @@ def changed(**changes):
             ["a/cells/x/cell.json is damaged", "a: no whole records of x"],
         ),
         (
+            changed(reworded=tuple(Difference(f"warnings[{n}].text", "old", "new") for n in range(22))),
+            [
+                *(
+                    f"a: text of another version: warnings[{n}].text: old stored, new from the records"
+                    for n in range(20)
+                ),
+                "a: and 2 more texts of another version",
+                "a: 7 files are as they were written; every figure is identical",
+                "a: seal 5f2b",
+            ],
+        ),
+        (
             changed(
                 differences=(Difference("cells[x].e2e_ms.p50", 70.0, 100.0),),
                 other_version=True,

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from harness.cli.main import main
 from harness.errors import ExitCode
-from harness.model import AskedBackend, WorkloadCards
-from harness.run.keep import origin
+from harness.model import AskedBackend, RunWarning, WorkloadCards
+from harness.run.keep import origin, verified
 from harness.run.keep.verified import verify
 from harness.run.setup.options import RunOptions
 from harness.store import RunFolder, seal
@@ -67,6 +67,66 @@ def test_a_changed_figure_is_named_with_how_far_it_is_off(run, capsys):
     assert f": cells[{CELLS[1]}].e2e_ms.p50: " in text
     assert "(-30%)" in text
     assert json.loads(said(run, capsys, "--json")[1])[""]["state"] == "differs"
+
+
+@pytest.fixture
+def other_words(run, monkeypatch):
+    """A run of another version, of which the records give these warnings."""
+
+    def warned(stored, computed):
+        monkeypatch.setattr(verified, "_is_other_version", lambda _manifest: True)
+        warning = RunWarning(code="one-repeat", text=computed, hint=None)
+        summarised = replace(summarise_folder(run), warnings=(warning,))
+        monkeypatch.setattr(verified, "summarise_folder", lambda *_more: summarised)
+        run.write_summary(replace(summarised, warnings=(replace(warning, text=stored),)))
+        return run
+
+    return warned
+
+
+@pytest.mark.parametrize(
+    ("stored", "computed"),
+    [
+        ("2 and 2 runs, 3 are needed", "2 runs each, 3 are needed"),
+        ("a retry was needed", "it was asked again"),
+        ("llamacpp: its queue grew by 12 %", "the queue of llamacpp became longer (12%)"),
+    ],
+)
+def test_a_sentence_of_another_version_may_have_other_words(other_words, capsys, stored, computed):
+    run = other_words(stored, computed)
+    code, text = said(run, capsys)
+    assert code == ExitCode.OK
+    line = f": text of another version: warnings[0].text: {stored} stored, {computed} from the records"
+    assert line in text.splitlines()
+    (found,) = json.loads(said(run, capsys, "--json")[1]).values()
+    assert found["state"] == "identical"
+    assert found["reworded"] == [{"path": "warnings[0].text", "stored": stored, "computed": computed}]
+
+
+@pytest.mark.parametrize(
+    ("stored", "computed"),
+    [
+        ("12% of the requests failed", "13% of the requests failed"),
+        ("llamacpp is ahead of llamacpp@no-prefix-cache", "llamacpp@no-prefix-cache is ahead of llamacpp"),
+        ("llamacpp was faster", "llamacpp was slower"),
+        ("the client was idle", "the client was not idle"),
+    ],
+)
+def test_a_sentence_that_names_something_else_differs_whoever_wrote_it(other_words, capsys, stored, computed):
+    code, text = said(other_words(stored, computed), capsys)
+    assert code == ExitCode.LIMIT_FAILED
+    assert f": warnings[0].text: {stored} stored, {computed} from the records" in text.splitlines()
+
+
+def test_a_sentence_of_the_same_version_has_the_same_words(other_words, capsys, monkeypatch):
+    run = other_words("a retry was needed", "it was asked again")
+    monkeypatch.setattr(verified, "_is_other_version", lambda _manifest: False)
+    assert said(run, capsys)[0] == ExitCode.LIMIT_FAILED
+
+
+@pytest.mark.parametrize("name", ["rankings[0].line", "comparison[0].verdict", "cells[0].engine_version"])
+def test_a_rank_line_a_verdict_and_a_version_are_no_sentences(name):
+    assert not verified._is_reworded(verified.Difference(name, "one text", "another text"), ())
 
 
 def test_a_run_that_was_killed_says_what_sums_up_its_cells(run, capsys, monkeypatch):
