@@ -64,6 +64,7 @@ def test_a_command_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(mon
     printed = printed_command("the same as: ", words)
     assert max(map(len, printed.splitlines())) <= 60
     assert len(printed.splitlines()) > 1
+    assert not [line for line in printed.splitlines() if line.removesuffix(" \\").endswith("--backends")]
     assert shlex.split(printed.replace("\\\n", "").removeprefix("the same as:")) == words
 
 
