@@ -132,6 +132,7 @@ class Process:
     processors: tuple[str, ...] = ()  # that its packages are made for, such as x86_64; (): any
     cpu_flags: tuple[str, ...] = ()  # that Linux must list for the CPU
     caveat: str = ""  # what its figures do not show; it follows every rank line
+    structured: bool = True  # false: it refuses structured output, whatever [dialect] says
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def test_vllm_serves_the_same_model(start, ask, long_text):
 
 PARSER = """
 import json, sys
-from vllm.entrypoints.launchers.cli_args import make_arg_parser
+from vllm.entrypoints.cli.serve import make_arg_parser
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 for argv in json.load(sys.stdin):
     make_arg_parser(FlexibleArgumentParser()).parse_args(argv)

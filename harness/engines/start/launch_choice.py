@@ -12,6 +12,7 @@ from harness.errors import SpecError
 from harness.host.nvml import gpu_count
 from harness.model.choices import Device, LaunchMode
 from harness.spec.backend import Backend, BackendRef, Compose, Engine, Image, Process
+from harness.spec.dialect import Structured
 from harness.spec.models import Model, choose_track
 from harness.spec.template import placeholders
 
@@ -75,8 +76,8 @@ def resolve_launch(
 
 
 def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
-    """The reference with the process for the chosen device as its [process], and with the arguments and
-    the environment that its API needs.
+    """The reference with the process for the chosen device as its [process], with the arguments and the
+    environment that its API needs, and with what requests to that process may ask for.
     """
     definition = ref.definition
     dialect = definition.dialect
@@ -85,8 +86,12 @@ def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
         args, env = (*kept, *dialect.engine_args), definition.engine.env | dialect.engine_env
         definition = replace(definition, engine=replace(definition.engine, args=args, env=env))
         ref = replace(ref, definition=definition)
-    if choice.mode != "process" or choice.device != "cuda" or definition.process_cuda is None:
+    if choice.mode != "process":
         return ref
+    if choice.device != "cuda" or definition.process_cuda is None:
+        if definition.process is None or definition.process.structured:
+            return ref
+        return replace(ref, definition=replace(definition, dialect=replace(dialect, structured=Structured())))
     engine, on_cpu = definition.engine, definition.process
     lost = named(on_cpu) - named(engine) - named(definition.process_cuda) if on_cpu else set()
     values = {name: value for name, value in engine.values.items() if name not in lost}

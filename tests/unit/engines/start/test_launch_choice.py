@@ -4,6 +4,7 @@ from harness.engines.start import launch_choice
 from harness.engines.start.launch_choice import as_launched, resolve_launch
 from harness.errors import SpecError
 from harness.spec.backend_refs import parse_backend_list
+from harness.spec.dialect import Structured
 
 
 def resolve(entry, mode, device="auto"):
@@ -169,6 +170,16 @@ def test_a_process_takes_the_packages_of_its_device(devices, entry, present, ask
     on_cuda = device == "cuda"
     assert started.process == (ref.definition.process_cuda if on_cuda else ref.definition.process)
     assert ("on cuda" in choice.why) is on_cuda
+
+
+@pytest.mark.parametrize(("mode", "device"), [("process", "cpu"), ("compose", "cuda")])
+def test_a_process_that_refuses_structured_output_is_asked_for_none(mode, device):
+    """MAX computes it on GPUs alone: on a CPU each request ended with 400, and the probe with 1."""
+    (ref,) = parse_backend_list("modular-max")
+    declared = ref.definition.dialect.structured
+    asked = as_launched(ref, resolve_launch(ref, mode, device)).definition.dialect.structured
+    assert declared.json_schema
+    assert asked == (Structured() if mode == "process" else declared)
 
 
 @pytest.mark.parametrize(
