@@ -23,7 +23,7 @@ def build(folder: "RunFolder") -> list[Path]:
     return build_all(folder)
 
 
-def page_of_several(runs: "Sequence[Run]", document: RunComparison, first: "Sequence[Block]") -> str:
+def page_of_several(runs: "Sequence[Run]", document: RunComparison, first: "Sequence[Block]" = ()) -> str:
     """All runs on common axes, as HTML, below `first`. Raises SpecError if nothing can be compared."""
     from harness.report.html.several import page
 
