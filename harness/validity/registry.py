@@ -9,6 +9,7 @@ from types import MappingProxyType, ModuleType
 
 from harness.model import Imported, IssueCode, Reason, Validity
 from harness.validity import (
+    answers,
     arrivals,
     cache,
     client,
@@ -41,6 +42,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     steady,
     stream,
     usage,
+    answers,
     engine,
     structured,
     cache,

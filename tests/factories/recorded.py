@@ -44,7 +44,7 @@ def records(*rows):
     return Records(
         requests,
         np.array(events, EVENT_DTYPE),
-        ["abc" * len(row.get("texts", [])) for row in rows],
+        ["".join(f"{7 * at % 1000:03}" for at in range(len(row.get("texts", [])))) for row in rows],
         ["length"] * len(rows),
         [""] * len(rows),
     )

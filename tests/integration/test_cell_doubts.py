@@ -14,7 +14,7 @@ from harness.records.layout import UNKNOWN
 from harness.validity import Evidence, judge
 from tests.factories import documents
 from tests.integration.load_server import END, HEAD, event, serve, text
-from tests.integration.scripted import bench, define, run_folder, summary
+from tests.integration.scripted import SMALL, bench, define, run_folder, summary
 
 EIGHT = ("--no-probe", "--no-report", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
 GAP_MS = 40  # with much less, a busy machine reads events together, and a cell is INVALID
@@ -123,3 +123,30 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
     )
     found = {reason.code: reason for reason in judge(Evidence(RequestView(result.records), facts)).reasons}
     assert found["first-event-tokens"].measured.startswith("about 6.0 tokens in first arrivals")
+
+
+WORTHLESS = {
+    "error-text:every=5": ("errors-as-answers", '"CUDA out of memory. Tried to allocate 2.00 GiB."'),
+    "same-text": ("answers-same", "16 of 16 answers are the same text"),
+    "one-token": ("one-token-repeated", '16 of 16 answers: "!!!!!!!!'),
+    "no-text": ("tokens-without-text", "16 of 16 answers: 16.0 tokens in 2.0 bytes of text"),
+}
+
+
+@pytest.mark.parametrize("fault", WORTHLESS)
+def test_answers_that_are_worth_nothing_are_named_next_to_their_speed(here, fault):
+    """The server with the fault needs half the time: that alone must not be said of it."""
+    define("right", ttft_ms=400)
+    define("worthless", "--fault", fault, ttft_ms=200)
+    done = bench(
+        *("run", "--scenario", "fixed-length", "--backends", "right,worthless", *SMALL),
+        *("--output-tokens", "16", "--repeats", "1", "-v"),
+    )
+    code, measured = WORTHLESS[fault]
+    right, worthless = summary()["cells"]
+    assert measured in reasons(worthless)[code]["measured"]
+    assert not {code for code, _ in WORTHLESS.values()} & reasons(right).keys()
+    printed = " ".join(done.stdout.split())
+    assert measured in printed
+    _, _, doubt = printed.partition("in doubt")
+    assert code in doubt.partition("p50")[0]  # above the table

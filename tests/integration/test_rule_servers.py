@@ -18,25 +18,34 @@ CALM = {"ttft_ms": 20, "gap_ms": 10}
 AT_ONCE = OpenLoop(np.zeros(REQUESTS, np.int64), max_in_flight=4, over_cap="drop")
 
 
-def found(options, max_tokens=TOKENS, schedule=None, **about):
-    """Codes and what was measured, of answers that may have `max_tokens`; the server's limit is TOKENS."""
+def asking(number, tokens):
     body = {
         "model": "m",
-        "messages": [{"role": "user", "content": "hi"}],
-        "max_tokens": TOKENS,
+        "messages": [{"role": "user", "content": f"What is {number}?"}],
+        "max_tokens": tokens,
         "stream": True,
         "ignore_eos": True,
         "stream_options": {"include_usage": True},
     }
+    return json.dumps(body).encode()
+
+
+def found(options, max_tokens=TOKENS, tokens=TOKENS, schedule=None, *, alike=False, **about):
+    """Codes and what was measured, of answers that may have `max_tokens`; the server's limit is `tokens`."""
+    bodies = [asking(0 if alike else number, tokens) for number in range(REQUESTS)]
     with running(**{**CALM, **options}) as server:
-        url, bodies = f"{server.url}/v1/chat/completions", [json.dumps(body).encode()] * REQUESTS
-        result = run_load(LoadJob(url, Access(), bodies, schedule or ClosedLoop(2), workers=1))
-    of_cell = facts(client=result.client, workload__exact_output=False, **about)
+        job = LoadJob(
+            f"{server.url}/v1/chat/completions", Access(), bodies, schedule or ClosedLoop(2), workers=1
+        )
+        result = run_load(job)
+    of_workload = {"workload__exact_output": False, "workload__prompts_differ": not alike}
+    of_cell = facts(client=result.client, **of_workload, **about)
     asked = requested(*[("", {"max_tokens": max_tokens})] * REQUESTS)
     reasons = judge(Evidence(RequestView(result.records), of_cell, requested=asked)).reasons
     return {str(reason.code): reason.measured for reason in reasons}
 
 
+LONG = {"max_tokens": 24, "tokens": 24}
 BROKEN = [
     ("usage-implausible", f"of {REQUESTS} answers with", {"fault": "wrong-usage"}, {}),
     ("usage-implausible", "with more prompt tokens than bytes were sent", {}, {"most_prompt_tokens": 1}),
@@ -52,6 +61,21 @@ BROKEN = [
     ("output-length", f"ended at a limit on their length after {TOKENS}.0", {}, {"max_tokens": ALLOWED}),
     ("failed-requests", f"5 of {REQUESTS}: HTTP 503", {"fault": "503:every=2"}, {}),
     ("dropped-requests", f"6 of {REQUESTS}", {}, {"schedule": AT_ONCE}),
+    (
+        "errors-as-answers",
+        f'2 of {REQUESTS} answers: "CUDA out of memory. Tried to allocate 2.00 GiB."',
+        {"fault": "error-text:every=5"},
+        LONG,
+    ),
+    ("answers-same", f"{REQUESTS} of {REQUESTS} answers are the same", {"fault": "same-text"}, {}),
+    ("answers-same", f"5 of {REQUESTS} answers are the same", {"fault": "same-text:every=2"}, {}),
+    ("one-token-repeated", f'5 of {REQUESTS} answers: "!!!!!', {"fault": "one-token:every=2"}, LONG),
+    (
+        "tokens-without-text",
+        f"{REQUESTS} of {REQUESTS} answers: 24.0 tokens in 2.0 bytes of text",
+        {"fault": "no-text"},
+        LONG,
+    ),
 ]
 
 
@@ -67,5 +91,10 @@ def test_a_server_breaks_the_rule_that_is_about_its_fault(code, measured, option
 @pytest.mark.parametrize(("reasoning", "thinking"), [(0, "off"), (4, "on")])
 def test_a_calm_server_that_does_as_declared_breaks_none_of_them(reasoning, thinking):
     declared = {"habits": {"tokens_per_event": "one"}, "request": {"api": "chat", "thinking": thinking}}
-    reasons = found({"reasoning_tokens": reasoning}, most_prompt_tokens=100, **declared)
+    reasons = found({"reasoning_tokens": reasoning}, most_prompt_tokens=100, **LONG, **declared)
     assert not {code for code, *_ in BROKEN} & reasons.keys()
+
+
+def test_equal_prompts_may_have_equal_answers():
+    """A file may hold a prompt many times, and a model at temperature 0 answers each alike."""
+    assert "answers-same" not in found({}, alike=True)

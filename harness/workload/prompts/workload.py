@@ -83,6 +83,7 @@ class Workload:
     constraints: tuple[Constraint, ...]  # one of each shape
     tools: bool  # whether any request offers tools
     alike_chars: int  # longest common beginning of two prompts, up to ALIKE_CHARS
+    prompts_differ: bool  # no two first turns have the same one
     most_bytes: int | None  # of a first turn and what is around its messages; None: not text alone
     _spool: _Spool
 
@@ -117,6 +118,7 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
         constraints,
         collected.tools,
         alike,
+        not collected.repeated,
         collected.most_bytes,
         collected.spool,
     )
@@ -157,6 +159,8 @@ class _Collector:
         self.tools = False
         self.longest = 0.0
         self.heads: list[str] = []
+        self.repeated = False
+        self._prompts: set[int] = set()  # hashes
         self._places: dict[str, int] = {}  # of expectations, by their text
         self._texts: dict[int, tuple[object, str]] = {}  # JSON of objects that requests share, by identity
 
@@ -175,6 +179,7 @@ class _Collector:
                 self.longest = max(self.longest, _prompt_bytes(request))
                 if request.turn <= 0:
                     self.heads.append(request.messages[0][1][:ALIKE_CHARS])
+                    self._see(request)
                 if request.constraint is not None:
                     self.constraints.setdefault(request.constraint.shape, request.constraint)
                 index = -1 if request.expected is None else self._place(request.expected)
@@ -189,6 +194,13 @@ class _Collector:
                     more, after = (call.tool_ns, call.think_ns, call.base, call.kept), (call.after,)
                 numbers = (*_NUMBERS(request), request.at_ns, index, request.items, *more)
                 yield numbers, request.kind, request.shared, *after
+
+    def _see(self, request: ChatRequest) -> None:
+        """Equal messages of recorded calls say nothing: the prompt of a call may begin with another one's."""
+        images = tuple(picture.sha256 for picture in request.images or ())
+        seen = hash((request.messages, request.adapter, images, request.recording))
+        self.repeated |= seen in self._prompts and request.call is None
+        self._prompts.add(seen)
 
     def _place(self, expected: Expected) -> int:
         index = self._places.setdefault(self._text(expected), len(self._places))
