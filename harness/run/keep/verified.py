@@ -5,6 +5,7 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import groupby
 from typing import Any
 
 from harness import __version__
@@ -322,8 +323,8 @@ def _differences(stored: Any, computed: Any, path: str = "") -> Iterator[Differe
 
 
 def _is_reworded(entry: Difference, labels: Container[str]) -> bool:
-    """Whether the two are sentences that name the same figures, backends and codes in the same order: that in
-    which each is first named.
+    """Whether the two are sentences that name the same figures, backends and codes in the same order. What is
+    named twice in a row counts once.
     """
     stored, computed = entry.stored, entry.computed
     if not (_SENTENCES.search(entry.path) and isinstance(stored, str) and isinstance(computed, str)):
@@ -334,7 +335,7 @@ def _is_reworded(entry: Difference, labels: Container[str]) -> bool:
 def _named(sentence: str, labels: Container[str]) -> list[str]:
     parts = (part.strip(".,:;()%") for part in sentence.split())
     named = (part for part in parts if part in labels or part in _TURNING or _is_figure_or_code(part))
-    return list(dict.fromkeys(named))
+    return [part for part, _again in groupby(named)]
 
 
 def _is_figure_or_code(part: str) -> bool:
