@@ -15,6 +15,7 @@ from harness.cli.display.result import Result
 from harness.cli.flags import options
 from harness.cli.typed import RunOutput, typed
 from harness.errors import ExitCode, SetupError, SpecError
+from harness.model.lines import wrap
 from harness.model.numbers import duration
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def main(given: Options) -> Result:
     if measured.code == ExitCode.INTERRUPTED:
         return measured
     same = printed_command("the same as: ", command)
-    return replace(measured, text=[short, same] if short else same)
+    return replace(measured, text=lambda screen: [*wrap(short, screen.width), same])
 
 
 def _given(words: Sequence[str]) -> list[Given]:
