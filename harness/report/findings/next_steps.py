@@ -275,6 +275,8 @@ def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
     elif stopping is None or stopping.reason != "no-figure":
         more = max(again.MOST_REPEATS, 2 * most // summary.verdict_rules.blocks)
         change = Change(auto=True, numbers={again.MOST: more})
+        if is_noise:  # --aa takes a number of repeats alone
+            change = Change(numbers={again.REPEATS: 2 * most // summary.verdict_rules.blocks})
         yield _again(summary, _undecided_words(waiting), change, "more files of each")
 
 

@@ -4,6 +4,7 @@ import shlex
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from harness.report.findings.again import Change, command, expected_s, united
 from harness.report.findings.conclude import conclude
@@ -96,6 +97,13 @@ def test_the_time_is_that_of_the_cells_and_of_what_lies_between_them():
     assert expected_s(made, begun(), Change(numbers={"--requests": 100})) == pytest.approx(60)
     assert expected_s(made, begun(resumed=("2026-11-30",)), Change()) is None
     assert expected_s(made, None, Change()) is None
+
+
+def test_a_backend_against_itself_gets_a_number_of_repeats():
+    """`--aa` refuses `--repeats auto`."""
+    made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    (step,) = conclude(replace(made, noise=(None,)), begun("--aa")).next_steps
+    assert step.do == f"{shlex.join(RUN)} --aa --repeats 6"
 
 
 def test_one_step_says_all_that_a_new_run_would_close_and_its_longest_time():
