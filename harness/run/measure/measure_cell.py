@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.cluster.placement import Cluster
-from harness.engines.liveness import Question, Silence
+from harness.engines.liveness import Question
 from harness.engines.provide.logged import Reporter
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import common_fields, unsupported_fields
@@ -49,6 +49,7 @@ from harness.records.series import Telemetry
 from harness.run.measure.cache_state import Attempt, bring_about
 from harness.run.measure.job import make_job
 from harness.run.measure.roles import by_role, together
+from harness.run.measure.silence import silence_of
 from harness.run.measure.watch import COUNTERS, watch_of
 from harness.run.measure.workers import choose_workers
 from harness.run.setup.division import division
@@ -189,7 +190,7 @@ def measure(
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
     ending = engine.liveness.after_load(
-        _silence(result, prepared.scenario.request.timeout_s, deaf=silent),
+        silence_of(result, prepared.scenario.request.timeout_s, deaf=silent),
         window.stop,
         window.say,
         suspected=silent or bool(known(result.client.socket_errors)),
@@ -250,18 +251,6 @@ def _answered_models(
             for name, sent in sent_ns.items()
         ]
     return tuple(sorted(found, key=lambda model: model.first_s))
-
-
-def _silence(result: LoadResult, limit_s: float, *, deaf: bool) -> Silence | None:
-    count, closed = result.timeouts, result.closed_by == "silence"
-    if not count:
-        return None
-    which = (
-        f"{count} requests in a row"
-        if closed
-        else f"its last {f'{count} requests' if count > 1 else 'request'}"
-    )
-    return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed, deaf)
 
 
 def _answers(calls: Sequence[Callable[[], T]], say: Callable[[str], None], label: str) -> list[T]:
