@@ -125,6 +125,8 @@ def folder(tmp_path_factory):
     shutil.copytree(ROOT / "results" / "published" / EARLIER, folder / "results" / EARLIER)
     prompts = (f'{{"prompt": "Why is the sky {colour}?"}}\n' for colour in ("blue", "red", "grey", "black"))
     (folder / "mine.jsonl").write_text("".join(prompts))
+    bills = (f'"Bill {number}, as JSON.","{{""type"": ""object""}}"\n' for number in range(40))
+    (folder / "bills.csv").write_text("".join(["prompt,schema\n", *bills]))
     asked = [(kind, index) for kind in ("math", "code") for index in range(20)]
     turns = (f'{{"category": "{kind}", "turns": ["What is {kind} {index}?"]}}\n' for kind, index in asked)
     (folder / "question.jsonl").write_text("".join(turns))
@@ -143,7 +145,7 @@ def folder(tmp_path_factory):
 def test_a_run_of_the_docs_is_one_that_can_be_planned(line, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr("harness.cluster.options.find_spec", lambda name: name)  # Ray, an extra
-    for name in ("MY_KEY", "KEY_A", "KEY_B"):
+    for name in ("MY_KEY", "KEY_A", "KEY_B", "GATE_KEY"):
         monkeypatch.setenv(name, "secret")
     try:
         prepare(Options.from_parsed(parser_of("run").parse_args(shlex.split(line)[2:]), ("bench",)).run)
