@@ -24,6 +24,7 @@ BLOCKS = {
     "add-a-telemetry-source": (3, 0),
     "add-a-validity-rule": (3, 1),
     "add-a-workload": (4, 1),
+    "add-an-api": (4, 1),
     "add-an-engine": (0, 3),
     "add-an-importer": (3, 1),
     "which-doubt": (0, 0),
@@ -161,6 +162,8 @@ def test_a_generator_is_a_table_and_its_maker(checkout):
     imported = "from harness.workload.prompts.plain import "
     checkout.put(f"{prompts}/generate.py", imported, f"{imported}growing\n")
     checkout.write("workloads/growing.toml", scenario)
+    row = "| `growing` | prompts that grow | TTFT |\n"
+    checkout.put("docs/workloads.md", "| `fixed-length` | one length", row)
     tests = "tests/unit/workload/test_generators.py"
     checkout.put(tests, "import json\n", "from harness.spec.scenario.synthetic import Growing\n")
     checkout.put(tests, "    FixedLength(20, 4),\n", "    Growing(10, 10, 4),\n")
@@ -187,6 +190,27 @@ def test_an_importer_is_a_reader_and_its_keys(checkout):
     tests, look = commands.splitlines()
     assert "passed" in checkout.run(tests)
     assert "loadgen 1.2" in checkout.run(look)
+
+
+@pytest.mark.long
+def test_an_api_is_a_declaration_and_its_name(checkout):
+    (declaration, event, answer, test), (commands,) = code_of("add-an-api")
+    checkout.write("harness/apis/generate.py", declaration)
+    table = "harness/apis/__init__.py"
+    checkout.put(table, "from harness.apis.messages", "from harness.apis.generate import GENERATE\n")
+    checkout.put(table, '"messages", "embeddings"', '"generate", ')
+    checkout.put(table, "MESSAGES, EMBEDDINGS", "GENERATE, ")
+    for name in ("tgi", "openai", "truth"):
+        definition = (checkout.folder / f"backends/{name}.toml").read_text("utf-8")
+        checkout.write(f"backends/{name}.toml", f"{definition}\n[dialect.apis.generate]\n")
+    streams, requests = "tests/unit/apis/test_streams.py", "tests/unit/apis/test_requests.py"
+    checkout.put(streams, '    "chat": b', f"    {event}")
+    checkout.put(requests, '    "chat": lambda', f"    {answer}")
+    checkout.add(streams, test)
+    for line in commands.splitlines():
+        said = checkout.run(line)
+    assert "passed" in said
+    assert "responses, generate," in " ".join(checkout.run(".venv/bin/bench run --help").split())
 
 
 @pytest.mark.long

@@ -21,6 +21,12 @@ WHOLE = {
     "messages of vLLM": (MESSAGES, vllm_messages(TEXTS), "end_turn"),
     "messages of llama.cpp": (MESSAGES, llamacpp_messages(TEXTS), "end_turn"),
 }
+ONE_TEXT = {  # by API, an event with the text a
+    "chat": b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n',
+    "completions": b'data: {"choices":[{"text":"a"}]}\n\n',
+    "responses": named({"type": "response.output_text.delta", "delta": "a"}),
+    "messages": named({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}),
+}
 
 STREAMED = [api for api in APIS.values() if api.gives == "text"]
 
@@ -84,14 +90,9 @@ def test_the_end_of_chat_is_not_the_end_of_another_api(api: Api) -> None:
 
 @pytest.mark.parametrize("api", STREAMED, ids=lambda api: api.name)
 def test_an_error_that_a_done_follows_is_a_failure(api: Api) -> None:
-    body = {
-        "chat": b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n',
-        "completions": b'data: {"choices":[{"text":"a"}]}\n\n',
-        "responses": named({"type": "response.output_text.delta", "delta": "a"}),
-        "messages": named({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}),
-    }[api.name]
+    assert api.name in ONE_TEXT, "add to ONE_TEXT an event of the API with the text a"
     died = b'data: {"error": {"message": "EngineCore died", "code": 500}}\n\ndata: [DONE]\n\n'
-    settled = play([head(CHUNKED), chunked([body, died])], api=api)
+    settled = play([head(CHUNKED), chunked([ONE_TEXT[api.name], died])], api=api)
     assert (settled.outcome, settled.error, settled.text) == (Outcome.STREAM_ERROR, "EngineCore died", "a")
 
 
