@@ -55,7 +55,7 @@ class Given:
 
     @property
     def shown(self) -> str:
-        """Its name and address: two models may be behind one."""
+        """The server as its user names it, with its address: two models may be behind one."""
         url = _first(self.url)
         return f"{self.alias}, {url}" if self.alias else url
 
