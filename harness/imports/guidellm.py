@@ -7,7 +7,18 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.source import Document, name_of, plain, wrong
-from harness.imports.taken import ARRIVALS, INTENDED, TEXTS, Answer, Rows, Taken, agree, mean
+from harness.imports.taken import (
+    ARRIVALS,
+    INTENDED,
+    LOAD,
+    TEXTS,
+    UNKNOWN_LOAD,
+    Answer,
+    Rows,
+    Taken,
+    agree,
+    mean,
+)
 from harness.model import Load
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
@@ -15,6 +26,7 @@ from harness.records.layout import Outcome
 TOOL = "guidellm"
 KEYS = {"metadata", "benchmarks"}
 _FORMAT = 2
+_REPLAY = f"{LOAD}: a trace said when to send, and the unit of its times is not in the file"
 
 
 class _Timings(msgspec.Struct):
@@ -130,6 +142,8 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         lacks.append("the server's count of tokens: each piece of text is taken for one")
     if not paced:
         lacks.append(INTENDED)
+    if load == UNKNOWN_LOAD:
+        lacks.append(_REPLAY)
     return Taken(
         tool=TOOL,
         version=version,
@@ -185,5 +199,7 @@ def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bo
     rate = plain(strategy.get("rate"))
     if kind in ("constant", "poisson") and rate:
         return Load(kind="rate", value=rate, arrival=str(kind)), True
-    read = "synchronous, concurrent, throughput, constant and poisson are read"
+    if kind == "trace":
+        return UNKNOWN_LOAD, True
+    read = "synchronous, concurrent, throughput, constant, poisson and trace are read"
     raise wrong(f"the strategy '{kind}', which is not read", where, hint=read)

@@ -303,6 +303,19 @@ def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path, most)
     assert taken.load.value == (most or len(requests["successful"]) + 3)
 
 
+def test_a_replay_of_guidellm_has_its_times_and_no_load(tmp_path):
+    """Timestamps of a trace may be seconds or milliseconds: `time_scale` alone is no pace."""
+    document = json.loads(GUIDELLM.read_text())
+    (benchmark,) = document["benchmarks"]
+    benchmark["config"]["strategy"] = {"type_": "trace", "time_scale": 0.001, "schedule_turn": "timestamp"}
+    for request in benchmark["requests"]["successful"]:
+        request["info"]["timings"]["targeted_start"] = request["info"]["timings"]["request_start"] - 0.002
+    taken = taken_of(foreign.write(tmp_path / "r.json", document))
+    assert (taken.load.kind, taken.load_known) == ("unknown", False)
+    rows = taken.records.requests
+    assert (rows["sent_ns"] - rows["intended_ns"]).tolist() == pytest.approx([2e6] * len(rows), abs=1000)
+
+
 def test_a_request_of_guidellm_that_was_never_sent_hides_no_other(tmp_path):
     document = json.loads(GUIDELLM.read_text())
     (benchmark,) = document["benchmarks"]
