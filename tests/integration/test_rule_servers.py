@@ -1,6 +1,7 @@
 """A server of known truth that breaks each rule about answers, and a calm one that breaks none of them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.metrics.quality import quality
 from harness.metrics.view import RequestView
 from harness.mockserver import running
+from harness.records.request_table import Expected
 from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, requested
 
@@ -18,21 +21,24 @@ CALM = {"ttft_ms": 20, "gap_ms": 10}
 AT_ONCE = OpenLoop(np.zeros(REQUESTS, np.int64), max_in_flight=4, over_cap="drop")
 
 
-def asking(number, tokens):
+def asking(number, tokens, ignore_eos):
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": f"What is {number}?"}],
         "max_tokens": tokens,
         "stream": True,
-        "ignore_eos": True,
+        "ignore_eos": ignore_eos,
         "stream_options": {"include_usage": True},
     }
     return json.dumps(body).encode()
 
 
-def found(options, max_tokens=TOKENS, tokens=TOKENS, schedule=None, *, alike=False, **about):
-    """Codes and what was measured, of answers that may have `max_tokens`; the server's limit is `tokens`."""
-    bodies = [asking(0 if alike else number, tokens) for number in range(REQUESTS)]
+def found(options, max_tokens=TOKENS, tokens=TOKENS, schedule=None, *, alike=False, shape="", **about):
+    """Codes and what was measured, of answers that may have `max_tokens`; the server's limit is `tokens`.
+
+    `shape`: what the answers are held to, though the server is not asked for it.
+    """
+    bodies = [asking(0 if alike else number, tokens, not shape) for number in range(REQUESTS)]
     with running(**{**CALM, **options}) as server:
         job = LoadJob(
             f"{server.url}/v1/chat/completions", Access(), bodies, schedule or ClosedLoop(2), workers=1
@@ -40,11 +46,15 @@ def found(options, max_tokens=TOKENS, tokens=TOKENS, schedule=None, *, alike=Fal
         result = run_load(job)
     of_workload = {"workload__exact_output": False, "workload__prompts_differ": not alike}
     of_cell = facts(client=result.client, **of_workload, **about)
-    asked = requested(*[("", {"max_tokens": max_tokens})] * REQUESTS)
-    reasons = judge(Evidence(RequestView(result.records), of_cell, requested=asked)).reasons
+    asked = requested(*[(shape, {"max_tokens": max_tokens, "expected": 0 if shape else -1})] * REQUESTS)
+    asked = replace(asked, expectations=(Expected(shape),) if shape else ())
+    view = RequestView(result.records)
+    answers = quality(view, asked).answers
+    reasons = judge(Evidence(view, of_cell, requested=asked, answers=answers)).reasons
     return {str(reason.code): reason.measured for reason in reasons}
 
 
+SLOTS = {"kind": "concurrency", "value": 8, "arrival": None, "over_cap": None}
 LONG = {"max_tokens": 24, "tokens": 24}
 BROKEN = [
     ("usage-implausible", f"of {REQUESTS} answers with", {"fault": "wrong-usage"}, {}),
@@ -75,6 +85,20 @@ BROKEN = [
         f"{REQUESTS} of {REQUESTS} answers: 24.0 tokens in 2.0 bytes of text",
         {"fault": "no-text"},
         LONG,
+    ),
+    (
+        "few-waves",
+        "waves of answers",
+        {"ttft_ms": "exponential:90"},
+        {"load": SLOTS, "schedule": ClosedLoop(8)},
+    ),
+    ("form-refused", f"{REQUESTS} of {REQUESTS}", {"fault": "error-event"}, {"shape": "json_object"}),
+    ("structured-cut", f"{REQUESTS} of {REQUESTS} answers end", {}, {"shape": "json_object"}),
+    (
+        "structured-ignored",
+        "0% of the whole answers are valid (json_object)",
+        {"stop_after_tokens": 4},
+        {"shape": "json_object"},
     ),
 ]
 
