@@ -92,7 +92,7 @@ def database(
         runs: list[tuple[RunFolder, str, list[str]]] = []
         for folder, run in zip(folders, names, strict=True):
             try:
-                runs.append((folder, run, _cells(folder, run, wanted=bool(records))))
+                runs.append((folder, run, _cells(folder, run, whole=bool(records))))
             except SpecError as error:
                 faults.append(error)
         count = len(records) * sum(len(cells) for *_run, cells in runs)
@@ -146,14 +146,13 @@ def _add_tpot(connected: DuckDBPyConnection, folders: Mapping[str, RunFolder], t
     connected.create_function("tpot_ms_of", of_request, ["varchar", "varchar", "integer"], "double")
 
 
-def _cells(folder: RunFolder, run: str, *, wanted: bool) -> list[str]:
-    """Names of its complete cells, none where no file of them is read: to list them takes as long as to read
-    the summary.
+def _cells(folder: RunFolder, run: str, *, whole: bool) -> list[str]:
+    """Names of its cells; `whole`: of those that are complete, which takes a look into the folder of each.
 
     Raises SpecError where they cannot be listed, or a name is no UTF-8.
     """
     try:
-        cells = folder.cells() if wanted else []
+        cells = folder.cells() if whole else folder.files.children("cells")
         "".join((run, *cells)).encode()
     except UnicodeEncodeError:
         where = ascii(str(folder.path))
