@@ -58,9 +58,7 @@ class CellWorkload(Record, frozen=True, kw_only=True):
 class CellRequest(Record, frozen=True, kw_only=True):
     """Settings that all requests of a cell share; null where they were not kept."""
 
-    api: Annotated[
-        str, doc("API in use: chat, completions, responses, messages, embeddings, rerank or transcriptions.")
-    ] = "chat"
+    api: Annotated[str, doc("API in use, by its name in docs/apis.md.")] = "chat"
     temperature: Annotated[float | None, doc("Sampling temperature, 0: greedy; null: not kept.")] = None
     top_p: Annotated[
         float | None, doc("Probability mass that tokens are drawn from, 0 to 1; null: not kept.")

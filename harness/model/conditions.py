@@ -76,10 +76,7 @@ class Thinking(Record, frozen=True, kw_only=True):
 class Conditions(Record, frozen=True, kw_only=True):
     """Conditions that must be equal between backends: cache, lengths, sampling, engine values."""
 
-    api: Annotated[
-        str | None,
-        doc("API in use, such as chat, completions, embeddings or transcriptions; null: not known."),
-    ] = "chat"
+    api: Annotated[str | None, doc("API in use, by its name in docs/apis.md; null: not known.")] = "chat"
     content: Annotated[
         str | None, doc("Content of the prompts: random, prose, code, json or a file; null: not kept.")
     ] = None
