@@ -303,6 +303,21 @@ def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path, most)
     assert taken.load.value == (most or len(requests["successful"]) + 3)
 
 
+@pytest.mark.parametrize(
+    ("said", "slots"),
+    [
+        ({"dataset_name": "mooncake", "backend": "sglang"}, None),
+        ({"dataset_name": "mooncake", "backend": "sglang-oai"}, 4),
+        ({"request_rate": "trace", "max_concurrency": None}, None),
+    ],
+)
+def test_a_replay_of_sglang_has_no_load(tmp_path, said, slots):
+    """Its backend of OpenAI's API leaves the times of a trace aside."""
+    text = (CAPTURES / "sglang.detail" / "r.json").read_text().replace("Infinity", '"inf"')
+    taken = taken_of(foreign.write(tmp_path / "r.json", json.loads(text) | said))
+    assert (taken.load.slots, taken.load_known) == (slots, slots is not None)
+
+
 def test_a_replay_of_guidellm_has_its_times_and_no_load(tmp_path):
     """Timestamps of a trace may be seconds or milliseconds: `time_scale` alone is no pace."""
     document = json.loads(GUIDELLM.read_text())
