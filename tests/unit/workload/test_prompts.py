@@ -1,6 +1,7 @@
 import gc
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from harness.host.helper_process import open_descriptors
 from harness.metrics.prefix import ideal_hit_rate
 from harness.spec.scenario import GENERATORS, FixedLength, SharedPrefix
 from harness.workload.prompts.generate import MAKERS, generate
-from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.request import CallPlace, ChatRequest
 from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.workload import workload
 
@@ -105,6 +106,17 @@ def test_the_workload_of_a_seed_never_changes():
 
 def test_every_generator_has_its_maker():
     assert set(MAKERS) == set(GENERATORS.values()), "MAKERS of harness/workload/prompts/generate.py"
+
+
+def test_prompts_differ_where_no_two_first_turns_are_equal():
+    def differ(*asked):
+        return workload(iter(asked), exact=False).prompts_differ
+
+    hello, other = (ChatRequest((("user", text),), 5) for text in ("Hello.", "Good day."))
+    assert differ(hello, other, replace(hello, turn=1), replace(hello, adapter="adapter-1"))
+    assert not differ(hello, other, hello)
+    call = CallPlace(after=(), tool_ns=0, think_ns=0)
+    assert differ(*[replace(hello, call=call)] * 2)  # their prompts may begin with other ones
 
 
 def test_threads_may_read_one_workload_at_a_time():
