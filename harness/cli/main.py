@@ -154,10 +154,10 @@ def _unrecognized(
         hint += "" if name == "--trace" else ", or change the command that `bench URL` prints"
         return SpecError(f"unknown option '{name}'", hint=hint)
     program, flags = f"{asked.prog} {action}" if action else asked.prog, list(_flags(asked, action))
-    if asked.prog in ("bench run", f"bench {ADDRESSED}"):
+    if (addressed := asked.prog.endswith(ADDRESSED)) or asked.prog == "bench run":
         from harness.cli.flags.foreign import translated  # needed for a mistake alone
 
-        if hint := translated(name):
+        if hint := translated((word.partition("=")[0] for word in unknown), addressed=addressed):
             return SpecError(f"unknown option '{name}'", hint=hint)
     # `bench -v list`: the command is the first that takes it.
     hint = f"it follows the command: `{program} {name}`" if name in flags else suggested(name, flags, program)

@@ -28,7 +28,7 @@ def shell_lines(words: Sequence[str], width: int, head: str = "") -> list[str]:
             lines[-1] += " \\"
             lines.append(_INDENT + part)
         else:
-            lines[-1] = f"{lines[-1]} {part}"
+            lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
     return lines
 
 

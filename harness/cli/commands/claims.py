@@ -53,6 +53,8 @@ def main(given: Options) -> Result:
             lambda screen: _decided(catalog, single[0], screen.width), lambda: _plain(single[0], catalog)
         )
     if given.run is not None:
+        if given.run.partition("-")[0] in catalog.sources:
+            raise SpecError("no such claim", where=given.run, hint="`bench claims` lists them")
         return _held_against(given.run, given.out, {claim.id for claim in chosen})
     return Result(
         lambda screen: _listed(catalog, chosen, screen.width),
@@ -106,7 +108,8 @@ def _decided(catalog: "Catalog", claim: "Claim", width: int) -> Iterator[str]:
     source, command = catalog.sources[claim.source], catalog.command(claim)
     indented = partial(wrap, width=width, initial_indent=" " * 8, subsequent_indent=" " * 10)
     yield from wrap(f"{claim.id:<7} {claim.says}", width, subsequent_indent=" " * 8)
-    yield f"        {source.title}, {source.url}"
+    yield from indented(source.title)
+    yield from indented(source.url)
     yield from indented(f"stated under: {claim.stated_under}")
     if command is None:
         yield f"        not decided by a run of scenarios: it needs {claim.needs}"

@@ -119,9 +119,9 @@ def main(given: Options) -> Result:
         reaches = [reach_of(given.reach, (server.alias,), names) for server in wanted]
         places = [frozenset(map(address_of, server.url.split("+"))) for server in wanted]
         if len(set(zip(places, reaches, strict=True))) < len(wanted):
-            hint = "bench run --aa compares a server with itself: its noise; two models: --model-name"
-            if names[1:]:
-                hint += " {}=MODEL,{}=MODEL".format(*names)
+            a, b = names if names[1:] else "ab"
+            hint = "bench run --aa compares a server with itself: its noise; two models of it: "
+            hint += f"bench {a}=URL {b}=URL --model-name {a}=MODEL,{b}=MODEL"
             raise SpecError("is given twice", where=wanted[0].url, hint=hint)
         accesses = list(map(access_of, reaches))
         models = _models(wanted, accesses, [reach.served_name for reach in reaches], ui)

@@ -3,7 +3,7 @@
 All of them, with those that look like ours, stand in docs/coming-from.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from harness.errors import page_address
@@ -21,6 +21,10 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("--benchmark-duration", "--max-seconds"), _SECONDS),
         **dict.fromkeys(("--max-concurrency", "--num-concurrency", "--parallel"), _CONCURRENCY),
         **dict.fromkeys(("--dataset-path", "--input-file"), _FILE),
+        **dict.fromkeys(("--num-warmups", "--warmup-requests"), "--set load.warmup_requests=N"),
+        **dict.fromkeys(("--result-dir", "--artifact-dir"), "--out DIR"),
+        "--endpoint": "--api API",
+        "--temperature": "--set request.temperature=T",
         "--request-rate": "--rate R, and --set load.max_in_flight=N for its --max-concurrency",
         "--random-input-len": "--input-tokens N of --scenario fixed-length",
         "--random-output-len": "--output-tokens N of --scenario fixed-length",
@@ -33,7 +37,25 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
 )
 
 
-def translated(flag: str) -> str:
-    """Hint for a flag of another tool; "" for any other flag."""
-    same = FOREIGN.get(flag)
-    return f"here it is {same}; flags of other tools: {page_address('coming-from')}" if same else ""
+# What they ask for is so here without a flag.
+NEEDLESS = (
+    "--tokenizer",
+    "--ignore-eos",
+    "--streaming",
+    "--save-result",
+    "--save-detailed",
+    "--percentile-metrics",
+    "--metric-percentiles",
+)
+
+
+def translated(flags: Iterable[str], *, addressed: bool) -> str:
+    """Hint for those that are flags of other tools; "" if none is. `addressed`: they were typed after
+    `bench URL`.
+    """
+    same = {**FOREIGN, **dict.fromkeys(NEEDLESS, "not needed")}
+    found = ", ".join(f"{flag} is {same[flag]}" for flag in dict.fromkeys(flags) if flag in same)
+    if not found:
+        return ""
+    lead = "`bench URL` takes an address, and prints a `bench run`: there" if addressed else "here"
+    return f"{lead} {found}; flags of other tools: {page_address('coming-from')}"

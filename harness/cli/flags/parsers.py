@@ -82,7 +82,7 @@ class _Parser(argparse.ArgumentParser):
         if len(hints) < len(missing):
             hints.append(f"`{self.prog} --help` lists the options")
         if "--rate" in message and "--concurrency" in message:
-            hints = ["of --rate, --set load.max_in_flight=N limits how many requests are in flight"]
+            hints = ["with --rate, --set load.max_in_flight=N limits the requests in flight"]
         raise SpecError(message, hint="; ".join(hints))
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:

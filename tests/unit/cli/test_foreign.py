@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness.cli.flags.foreign import FOREIGN
+from harness.cli.flags.foreign import FOREIGN, NEEDLESS
 from harness.cli.flags.parsers import command_parser
 from harness.host.paths import CHECKOUT
 from harness.spec.scenario import load_scenario
@@ -21,6 +21,6 @@ def test_a_flag_of_another_tool_leads_to_flags_that_exist(flag):
         assert load_scenario(name)
 
 
-@pytest.mark.parametrize("flag", FOREIGN)
+@pytest.mark.parametrize("flag", [*FOREIGN, *NEEDLESS])
 def test_the_page_of_other_tools_has_it(flag):
     assert flag in (CHECKOUT / "docs/coming-from.md").read_text(encoding="utf-8")

@@ -61,6 +61,7 @@ def test_a_command_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(mon
     monkeypatch.setenv("COLUMNS", "60")
     assert printed_command("the same as: ", words) == f"the same as: {shlex.join(words)}"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert printed_command("", words).startswith("bench")
     printed = printed_command("the same as: ", words)
     assert max(map(len, printed.splitlines())) <= 60
     assert len(printed.splitlines()) > 1

@@ -74,6 +74,11 @@ def test_a_claim_names_the_run_that_decides_it(capsys):
     assert "bench run" not in needs
 
 
+def test_a_claim_that_nobody_made_is_an_error_with_where_they_are_listed(capsys):
+    assert main(["claims", "A0-999"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "error: A0-999: no such claim\nhint: `bench claims` lists them\n"
+
+
 def test_every_command_is_one_that_bench_takes():
     """A scenario of that kind of work, and backends with definitions."""
     catalog = load_catalog()
