@@ -1,117 +1,81 @@
-"""Values that were computed of runs, kept in the user's cache: a run that has not changed gives them at once.
+"""What was computed of a run, kept in the user's cache: a run that has not changed gives it at once.
 
-Nothing of it lies in the folders of runs. A stranger's folder brings no values along, a folder that is
-read-only has them too, and all of it can be deleted at any time. A value is found by a digest of all that it
-was made of: a change of the run or of the code leads to no value, and need not be noticed.
+Nothing of it lies in the folders of runs. A stranger's folder brings nothing along, one that is read-only has
+it too, and all of it can be deleted at any time. A file of the cache is named by a digest of all that its
+value was made of: a change of the run or of the code leads to another name, and need not be noticed.
 """
 
 import hashlib
-import platform
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from harness.errors import BenchError
 from harness.host import paths
 from harness.model import Record, as_json, from_json
-from harness.store.atomic import json_bytes, write_bytes
+from harness.store.atomic import write_json
 from harness.store.confined import Confined
 from harness.untrusted import read_document
 
 T = TypeVar("T", bound=Record)
 
 _CODE = Path(__file__).parents[1]
-_MOST = 10_000  # values of a file, the last used ones
-_MOST_FILES = 100  # one for each folder of results and kind of value
+_MOST = 10_000  # values, the last computed ones
 # Two changes of a file within a tick of its file system's clock look like one: ticks take up to two seconds.
-_TICK_NS = 3 * 10**9
-_LOADED_NS = 60 * 10**9  # code that changed so recently may not be what this process has loaded
+_TICK_S = 3
+_LOADED_S = 60  # code that changed so recently may not be what this process has loaded
 
 
-class Derived:
-    """Values of one kind, of the runs under one folder.
+def computed_once(files: Confined, kind: type[T], compute: Callable[[], T]) -> T:
+    """The value that `compute` makes of a run's folder alone. Raises as `compute` does.
 
-    `of` computes what is not known, `write` keeps it. Two processes may do so at the same time: the values of
-    the one that writes last stay.
+    A cache that cannot be read or written costs nothing but the time to compute.
     """
-
-    def __init__(self, kind: str, results: Path) -> None:
-        digest = hashlib.sha256(str(results.resolve()).encode("utf-8", "surrogateescape"))
-        self._path = _folder() / f"{kind}-{digest.hexdigest()[:16]}.json"
-        self._code = _state_of_code()
-        self._known = self._read()
-        self._more: dict[str, Any] = {}
-
-    def of(self, files: Confined, kind: type[T], compute: Callable[[], T]) -> T:
-        """The value of a run, which `compute` makes of its folder alone. Raises as `compute` does."""
-        state = self._code and _state_of(files)
-        if state and state in self._known:
-            try:
-                found = from_json(self._known[state], kind)
-                self._known[state] = self._known.pop(state)  # the last to go
-                return found
-            except ValueError:
-                pass  # somebody changed the file
-        value = compute()
-        if state:
-            self._more[state] = as_json(value)
-        return value
-
-    def write(self) -> None:
-        """Keeps what `of` had to compute. Where the cache cannot be written, nothing is kept."""
-        if not self._more or _state_of_code() != self._code:
-            return
-        values = [*{**self._known, **self._more}.items()][-_MOST:]
-        try:
-            write_bytes(self._path, json_bytes({"code": self._code, "values": dict(values)}))
-            files = sorted(_folder().glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-            for old in files[:-_MOST_FILES]:
-                old.unlink(missing_ok=True)
-        except (BenchError, OSError):
-            pass
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            document = read_document(Confined(self._path.parent).read(self._path.name))
-        except (BenchError, OSError, ValueError):
-            return {}
-        match document:
-            case {"code": str(code), "values": dict(values)} if code == self._code:
-                return values
-        return {}
+    path = None
+    with suppress(BenchError, OSError, ValueError, ImportError):
+        code, run = _state_of_code(_CODE), _state(files.root, files.walk(), _TICK_S)
+        if code and run:
+            path = paths.cache_dir() / "derived" / f"{hashlib.sha256(code + run).hexdigest()}.json"
+            return from_json(read_document(Confined(path.parent).read(path.name)), kind)
+    value = compute()
+    if path:
+        with suppress(BenchError, OSError):
+            write_json(path, as_json(value))
+            _remove_oldest(path.parent)
+    return value
 
 
-def _folder() -> Path:
-    return paths.cache_dir() / "derived"
-
-
-def _state_of(files: Confined) -> str | None:
-    """A digest that changes with every file of the folder. None: one changed so recently that its next change
-    might not show.
+def _state(root: Path, files: Iterable[tuple[str, os.stat_result]], settled_s: float) -> bytes | None:
+    """A digest that changes with every file. None: one changed so recently that its next change might not
+    show.
 
     Whoever writes to a file can set its time of modification, but not that of the change of its inode.
     """
-    digest, newest = hashlib.sha256(str(files.root.resolve()).encode("utf-8", "surrogateescape")), 0
-    for name, status in sorted(files.walk(), key=lambda entry: entry[0]):
+    digest, newest = hashlib.sha256(str(root.resolve()).encode("utf-8", "surrogateescape")), 0
+    for name, status in sorted(files):
         newest = max(newest, status.st_ctime_ns)
         about = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         digest.update(f"\0{name}\0{about}".encode())
-    return None if newest > time.time_ns() - _TICK_NS else digest.hexdigest()
+    return None if newest > time.time_ns() - settled_s * 10**9 else digest.digest()
 
 
-def _state_of_code() -> str | None:
-    """A digest of the code of this installation and of what computes with it; None: some of it is new."""
-    digest = hashlib.sha256(repr((sys.version, platform.machine())).encode())
-    try:
-        for package in ("numpy", "duckdb", "msgspec"):
-            digest.update(f"{package} {metadata.version(package)}\0".encode())
-        newest = 0
-        for path in sorted(_CODE.rglob("*.py")):
-            newest = max(newest, path.stat().st_ctime_ns)
-            digest.update(f"{path.relative_to(_CODE)}\0".encode() + path.read_bytes() + b"\0")
-    except (metadata.PackageNotFoundError, OSError):
-        return None
-    return None if newest > time.time_ns() - _LOADED_NS else digest.hexdigest()
+@cache
+def _state_of_code(folder: Path) -> bytes | None:
+    """Of this installation and of what computes with it, as this process has loaded them."""
+    state = _state(folder, ((str(path), path.stat()) for path in folder.rglob("*.py")), _LOADED_S)
+    used = [sys.version, *map(metadata.version, ("numpy", "duckdb", "msgspec"))]
+    return state and state + repr(used).encode()
+
+
+@cache
+def _remove_oldest(folder: Path) -> None:
+    """Once in a process, because it looks at all of them."""
+    files = sorted((path.stat().st_mtime_ns, path) for path in folder.iterdir())
+    for _written, path in files[:-_MOST]:
+        path.unlink()

@@ -107,23 +107,21 @@ def main(given: Options) -> Result:
 def _add_runs(given: Options, path: Path) -> set[str]:
     """Adds the runs that are given to the history, and returns their names."""
     from harness.store import open_run
-    from harness.store.derived import Derived
+    from harness.store.derived import computed_once
     from harness.store.history import append_history
 
     added, new, notes = set(), list[HistoryEntry](), list[str]()
-    derived = Derived("history", given.out)
     try:
         with closing(progress_display()) as ui:
             for number, name in enumerate(given.runs, 1):
                 if len(given.runs) > 1:
                     ui.stage(f"reading the runs ({number} of {len(given.runs)})")
                 folder = open_run(name, given.out)
-                found = derived.of(folder.files, _Added, partial(_added, folder))
+                found = computed_once(folder.files, _Added, partial(_added, folder))
                 new += found.lines
                 added.add(found.run)
                 notes += [f"warning: {plain(why)}" for why in found.not_kept]
     finally:  # all at once, for the whole history is read each time; what came before a damaged run stays
-        derived.write()
         if new:
             append_history(path, new)
         for note in notes:

@@ -1,18 +1,17 @@
 """Values that were computed of runs: found while nothing has changed, and computed again after any change."""
 
 import errno
-import json
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from harness.errors import StorageError
+from harness.host.paths import cache_dir
 from harness.model import Record
 from harness.store import derived
 from harness.store.confined import Confined
-from harness.store.derived import Derived
+from harness.store.derived import computed_once
 
 
 class Value(Record, frozen=True, kw_only=True):
@@ -23,8 +22,8 @@ class Value(Record, frozen=True, kw_only=True):
 def calm(tmp_path, monkeypatch):
     """Everything on this machine has been as it is for long enough."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(derived, "_TICK_NS", 0)
-    monkeypatch.setattr(derived, "_LOADED_NS", 0)
+    monkeypatch.setattr(derived, "_TICK_S", 0)
+    monkeypatch.setattr(derived, "_LOADED_S", 0)
     monkeypatch.setattr(derived, "_CODE", tmp_path / "code")
     (tmp_path / "code").mkdir()
     (tmp_path / "code/rules.py").write_text("LIMIT = 1\n")
@@ -40,22 +39,20 @@ def run(tmp_path):
 
 
 def ask(run, number):
-    """The value that is found or else computed as `number`, and whether it was computed."""
+    """The value that is found or else computed as `number` in a new process, and whether it was computed."""
     computed = []
 
     def compute():
         computed.append(number)
         return Value(number=number)
 
-    known = Derived("numbers", run.parent)
-    found = known.of(Confined(run), Value, compute)
-    known.write()
-    return found.number, bool(computed)
+    derived._state_of_code.cache_clear()
+    derived._remove_oldest.cache_clear()
+    return computed_once(Confined(run), Value, compute).number, bool(computed)
 
 
-def index():
-    (path,) = derived._folder().glob("*.json")
-    return path
+def kept():
+    return sorted((cache_dir() / "derived").glob("*"))
 
 
 def written(path, text):
@@ -136,25 +133,20 @@ def test_two_runs_have_values_of_their_own(run):
     assert [ask(run, 3), ask(other, 3)] == [(1, False), (2, False)]
 
 
-@pytest.mark.parametrize("setting", ["_TICK_NS", "_LOADED_NS"])
+@pytest.mark.parametrize("setting", ["_TICK_S", "_LOADED_S"])
 def test_nothing_is_kept_of_what_changed_a_moment_ago(run, monkeypatch, setting):
     """Its next change could have the same time."""
-    monkeypatch.setattr(derived, setting, 3600 * 10**9)
+    monkeypatch.setattr(derived, setting, 3600)
     assert [ask(run, 1), ask(run, 2)] == [(1, True), (2, True)]
-    assert not derived._folder().exists()
+    assert not kept()
 
 
-def test_nothing_is_kept_that_two_versions_of_the_code_computed(run):
-    known = Derived("numbers", run.parent)
-    known.of(Confined(run), Value, lambda: Value(number=1))
+def test_code_that_is_as_it_was_before_has_no_values_of_then(run):
+    """A process may have loaded parts of both."""
+    ask(run, 1)
     other_code(run)
-    known.write()
-    assert not derived._folder().exists()
-
-
-def wrong_value(text):
-    document = json.loads(text)
-    return json.dumps({**document, "values": {key: {"number": "many"} for key in document["values"]}})
+    written(run.parents[1] / "code/rules.py", "LIMIT = 1\n")
+    assert ask(run, 2) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -162,30 +154,63 @@ def wrong_value(text):
     [
         lambda _text: "",
         lambda text: text[: len(text) // 2],
-        lambda text: text.replace('"values"', '"entries"'),
-        lambda text: text.replace('"code": "', '"code": "0'),
-        lambda text: json.dumps({**json.loads(text), "values": [1]}),
-        lambda text: json.dumps({**json.loads(text), "values": {"a": float("nan")}}),
+        lambda text: text.replace("number", "other"),
+        lambda text: text.replace("1", '"many"'),
+        lambda text: text.replace("1", "NaN"),
+        lambda _text: "[1]",
         lambda _text: "[" * 100_000,
         lambda _text: "\x00\ud83d".encode("utf-8", "surrogatepass").decode("latin-1"),
-        wrong_value,
     ],
 )
-def test_a_spoilt_index_is_none(run, spoilt):
+def test_a_spoilt_value_is_none(run, spoilt):
     ask(run, 1)
-    index().write_text(spoilt(index().read_text()))
+    (path,) = kept()
+    path.write_text(spoilt(path.read_text()))
     assert ask(run, 2) == (2, True)
     assert ask(run, 3) == (2, False)
 
 
-def test_an_index_that_is_a_link_is_not_followed(run, tmp_path):
+def linked(path):
+    path.symlink_to(path.rename(path.with_suffix(".elsewhere")))
+
+
+def hard_linked(path):
+    path.with_suffix(".elsewhere").hardlink_to(path)
+
+
+def a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def endless(path):
+    os.truncate(path, 1 << 40)
+
+
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "spoil", [linked, hard_linked, a_pipe, endless, a_folder], ids=lambda spoil: spoil.__name__
+)
+def test_only_a_plain_file_of_the_cache_is_read(run, spoil):
     ask(run, 1)
-    path = index()
-    kept = path.rename(tmp_path / "elsewhere.json")
-    path.symlink_to(kept)
-    before = kept.read_bytes()
+    (path,) = kept()
+    spoil(path)
     assert ask(run, 2) == (2, True)
-    assert kept.read_bytes() == before
+    assert spoil is a_folder or ask(run, 3) == (2, False)
+
+
+def test_a_link_in_the_cache_is_not_written_through(run, tmp_path):
+    ask(run, 1)
+    (path,) = kept()
+    elsewhere = path.rename(tmp_path / "elsewhere.json")
+    path.symlink_to(elsewhere)
+    before = elsewhere.read_bytes()
+    assert ask(run, 2) == (2, True)
+    assert elsewhere.read_bytes() == before
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(run, tmp_path, monkeypatch):
@@ -196,27 +221,22 @@ def test_a_cache_that_cannot_be_written_costs_only_time(run, tmp_path, monkeypat
     def full(path, _data):
         raise StorageError(os.strerror(errno.ENOSPC), where=str(path))
 
-    monkeypatch.setattr(derived, "write_bytes", full)
+    monkeypatch.setattr(derived, "write_json", full)
     assert [ask(run, 1), ask(run, 2)] == [(1, True), (2, True)]
 
 
-def test_of_two_processes_the_last_leaves_a_whole_index(run):
-    first, last = Derived("numbers", run.parent), Derived("numbers", run.parent)
-    for number, each in enumerate((first, last)):
-        each.of(Confined(run), Value, lambda: Value(number=number))  # noqa: B023  # called at once
-    first.write()
-    last.write()
-    assert ask(run, 5) == (1, False)
+def test_a_user_without_a_known_home_needs_no_cache(run, monkeypatch):
+    """As in a container that runs as a number."""
+    monkeypatch.delenv("BENCH_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "~nobody-of-this-name/cache")
+    assert [ask(run, 1), ask(run, 2)] == [(1, True), (2, True)]
 
 
-def test_as_many_values_and_files_are_kept_as_were_used_last(run, monkeypatch):
+def test_the_values_that_were_computed_last_are_kept(run, monkeypatch):
     monkeypatch.setattr(derived, "_MOST", 2)
-    monkeypatch.setattr(derived, "_MOST_FILES", 1)
     for name in ("second", "third"):
         shutil.copytree(run, run.parent / name)
     runs = [run, run.parent / "second", run.parent / "third"]
-    assert [ask(each, 1)[1] for each in (runs[0], runs[1], runs[0], runs[2])] == [True, True, False, True]
-    assert len(json.loads(index().read_text())["values"]) == 2
-    elsewhere = Path(shutil.copytree(run, run.parents[1] / "more/run"))
-    ask(elsewhere, 1)
-    assert index().name == Derived("numbers", elsewhere.parent)._path.name
+    assert [ask(each, 1)[1] for each in (*runs, runs[2], runs[1])] == [True, True, True, False, False]
+    assert len(kept()) == 2
+    assert ask(run, 2) == (2, True)

@@ -143,7 +143,7 @@ def test_a_run_is_added_once(tmp_path, capsys):
 def test_a_run_that_has_not_changed_is_not_computed_again(tmp_path, capsys, monkeypatch):
     """Its line is the same; a record that changed is read, and found to be damaged."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(derived, "_TICK_NS", 0)
+    monkeypatch.setattr(derived, "_TICK_S", 0)
     monkeypatch.setattr(derived, "_CODE", tmp_path)
     folder = make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
     assert history(tmp_path, folder.run_id) == ExitCode.OK
