@@ -43,6 +43,12 @@ class Change:
     auto: bool = False  # --repeats auto
 
     @property
+    def of_cells(self) -> "Change":
+        """The part that makes each cell longer: what cells at other loads need as well."""
+        kept = {flag: number for flag, number in self.numbers.items() if flag not in (REPEATS, MOST, BUDGET)}
+        return Change(numbers=kept)
+
+    @property
     def words(self) -> list[str]:
         found = [f"--{self.kind}", ",".join(map(as_given, self.loads))] if self.loads else []
         found += [REPEATS, "auto"] if self.auto else []
@@ -54,13 +60,9 @@ class Change:
 
 
 def united(changes: Sequence[Change], summary: Summary, manifest: Manifest | None) -> Change:
-    """One change for all: the most of each number, and all loads. What wants other repeats, or more of each
-    cell, is about the measured loads as well. More requests get the time that they need.
-    """
+    """One change for all: the most of each number, and all loads. More requests get the time they need."""
     kind = next((change.kind for change in changes if change.loads), "")
     loads = {load for change in changes if change.kind == kind for load in change.loads}
-    if loads and len(changes) > 1:
-        loads |= {cell.point.value for cell in summary.cells if cell.point.kind == kind}
     numbers: dict[str, float] = {}
     for flag, number in ((flag, number) for change in changes for flag, number in change.numbers.items()):
         numbers[flag] = max(number, numbers.get(flag, number))
@@ -103,7 +105,8 @@ def _kept(typed: Sequence[str], change: Change) -> Iterator[str]:
 
 
 def expected_s(summary: Summary, manifest: Manifest | None, change: Change) -> float | None:
-    """Time of a run with this change, by the time of the one before; the longest of --repeats auto.
+    """Time of a run with this change, by the time of the one before; the longest of --repeats auto, which a
+    budget ends.
 
     None where that was resumed: the time between its cells is not of measuring.
     """
@@ -116,7 +119,7 @@ def expected_s(summary: Summary, manifest: Manifest | None, change: Change) -> f
         return each_s * len(cells)
     loads = len(change.loads) or len({cell.point for cell in cells})
     backends = max(len(manifest.backends), len(labels(summary)))
-    return each_s * backends * loads * _repeats(summary, change)
+    return min(each_s * backends * loads * _repeats(summary, change), _budget_s(summary, change))
 
 
 def _between_s(cells: Sequence[CellResult]) -> float:
@@ -148,6 +151,12 @@ def _repeats(summary: Summary, change: Change) -> float:
     if change.auto:
         return change.numbers.get(MOST, MOST_REPEATS) * blocks
     return summary.stopping.looks[-1] if summary.stopping else repeats(summary)
+
+
+def _budget_s(summary: Summary, change: Change) -> float:
+    """Infinite without a budget. A number of repeats has none."""
+    before_s = summary.stopping.budget_s if summary.stopping and REPEATS not in change.numbers else None
+    return change.numbers.get(BUDGET, before_s or math.inf)
 
 
 def is_longest(summary: Summary, change: Change) -> bool:

@@ -40,7 +40,7 @@ HARDER = 4  # times the highest load of a search that found no end, and the lowe
 # Rules that advise to measure longer: `bench URL` has a flag of its own for that.
 _TOO_SMALL = (IssueCode.TOO_FEW_SAMPLES, IssueCode.TOO_SHORT, IssueCode.FEW_WAVES)
 _FLAG = re.compile(r"^(.+): (--requests|--set load\.warmup_requests)[ =](\d+)$")  # at the end of a hint
-_ROOM = 1.2  # times the duration that should be enough
+_ROOM = 1.2  # times the duration, or the budget, that should be enough
 _BY_URL = " (of `bench URL`: --minutes)"
 _HINT = "measure longer: --duration"
 
@@ -54,10 +54,14 @@ class _Open:
     change: Change | None = None
 
 
+_UNFINISHED = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
+
+
 def next_steps(
     summary: Summary, courses: Sequence[UnderLoad], manifest: Manifest | None = None
 ) -> Iterator[NextStep]:
-    """Most important first; at least one for a finished run. All that a new run would close is one command.
+    """Most important first; at least one for a finished run. All that a new run of the same loads would close
+    is one command. What needs other loads is another: it costs more, and adds no verdict at those of before.
 
     `manifest`: has the command of the run; None: the steps say what to add to it.
     """
@@ -68,21 +72,25 @@ def next_steps(
         steps.append(NextStep(why=_UNFINISHED[summary.state], do=f"bench resume {run}"))
         # A new run would measure again what is there, and `bench resume` may close the same questions.
         found = [each for each in found if each.change is None and "bench resume" not in each.do]
-    closed = [each for each in found if each.change is not None]
+    same = [each for each in found if each.change and not each.change.loads]
+    other = [each for each in found if each.change and each.change.loads]
     for each in found:
         if each.change is None:
             steps.append(NextStep(why=each.why, do=each.do))
-        elif each is closed[0]:
-            steps.append(_new_run(closed, summary, manifest))
+        elif each is (other if each.change.loads else same)[0]:
+            closed, others = (other, same) if each.change.loads else (same, [])
+            steps.append(_new_run(closed, others, summary, manifest))
     later = NextStep(why="to see a later change", do=f"bench compare {run} LATER-RUN")
     yield from steps[:STEPS] or [later]
 
 
-_UNFINISHED = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
-
-
-def _new_run(found: Sequence[_Open], summary: Summary, manifest: Manifest | None) -> NextStep:
-    change = again.united([each.change for each in found if each.change], summary, manifest)
+def _new_run(
+    found: Sequence[_Open], others: Sequence[_Open], summary: Summary, manifest: Manifest | None
+) -> NextStep:
+    """`others`: questions of another run; where they ask for longer cells, these need to be as long."""
+    changes = [each.change for each in found if each.change]
+    changes += [each.change.of_cells for each in others if each.change]
+    change = again.united(changes, summary, manifest)
     return NextStep(
         why="; ".join(dict.fromkeys(each.why for each in found)),
         do=again.command(manifest, change),
@@ -255,7 +263,8 @@ def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
         and not any(entry.tested for entry in summary.comparison if entry.primary)
     ):
         why = "one repeat cannot tell a difference from noise"
-        yield _again(summary, why, Change(auto=True), "three files of each or more")
+        change = Change(auto=True, numbers=_budget(summary, 0))
+        yield _again(summary, why, change, "three files of each or more")
     elif waiting is None:
         return
     elif not waiting.primary:
@@ -267,10 +276,8 @@ def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
     elif waiting.out_of_reach:
         why = f"{_undecided_words(waiting)}, and more repeats would hardly help, but longer ones"
         yield _again(summary, why, _longer(summary, manifest), "longer runs of each")
-    elif stopping is not None and stopping.reason == "budget" and stopping.budget_s:
-        needed = max(waiting.repeats or 0, stopping.looks[0])
-        times = max(needed / max(most, 1), 2.0)
-        change = Change(auto=True, numbers={again.BUDGET: math.ceil(times * stopping.budget_s)})
+    elif budget := _budget(summary, waiting.repeats or 0):
+        change = Change(auto=True, numbers=budget)
         yield _again(summary, _undecided_words(waiting), change, "more files of each")
     elif stopping is None or stopping.reason != "no-figure":
         more = max(again.MOST_REPEATS, 2 * most // summary.verdict_rules.blocks)
@@ -278,6 +285,15 @@ def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
         if is_noise:  # --aa takes a number of repeats alone
             change = Change(numbers={again.REPEATS: 2 * most // summary.verdict_rules.blocks})
         yield _again(summary, _undecided_words(waiting), change, "more files of each")
+
+
+def _budget(summary: Summary, needed: int) -> dict[str, float]:
+    """What --budget has to be for these repeats, and for a first verdict, where it ended the run."""
+    stopping, most = summary.stopping, max(repeats(summary), 1)
+    if stopping is None or stopping.reason != "budget" or not stopping.budget_s:
+        return {}
+    needed = max(needed * summary.verdict_rules.blocks, stopping.looks[0])
+    return {again.BUDGET: math.ceil(max(2 * stopping.budget_s, _ROOM * needed * stopping.spent_s / most))}
 
 
 def _undecided_words(waiting: Undecided) -> str:
@@ -299,9 +315,11 @@ def _again(summary: Summary, why: str, change: Change, files: str) -> _Open:
 
 
 def _of_speeds(summary: Summary) -> Iterator[_Open]:
+    """One repeat has no verdict at any speed."""
+    auto = len(labels(summary)) > 1 and repeats(summary) == 1 and not summary.noise
     for lacking in missing_loads(summary):
         loads = ", ".join(map(as_given, lacking.loads))
-        change = Change(lacking.kind, lacking.loads)
+        change = Change(lacking.kind, lacking.loads, _budget(summary, 0), auto)
         yield _again(summary, plain(lacking.why), change, f"files of these loads: {loads}")
 
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
+from harness.model.comparison import Stopping
 from harness.report.findings.again import Change, command, expected_s, united
 from harness.report.findings.conclude import conclude
 from harness.report.findings.next_steps import step_words
@@ -25,6 +26,13 @@ def begun(*more, duration_s=None, resumed=()):
         resumed_utc=resumed,
         backends={"a": None, "b": None},
     )
+
+
+def ended(budget_s, spent_s):
+    """A run of `--repeats auto` that its budget ended."""
+    rule = {"rule": "group-sequential", "alpha_per_look": 0.02}
+    found = {"reason": "budget", "budget_s": budget_s, "spent_s": spent_s}
+    return Stopping(looks=(3, 5, 10), repeats=0, **found, **rule)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +76,6 @@ def test_changes_are_one_command():
     made = summary(cell("a"), cell("a", {"kind": "concurrency", "value": 8}))
     higher, speeds = Change("concurrency", (16.0, 32.0)), Change("concurrency", (4.0, 8.0, 24.0))
     assert united([higher], made, None).loads == (16, 32)  # what is measured already need not be again
-    assert united([higher, Change(auto=True)], made, None).loads == (4, 8, 16, 32)
     assert united([higher, speeds], made, None).loads == (4, 8, 16, 24, 32)
     more = [Change(numbers={"--requests": count}) for count in (100, 120, 90)]
     assert united(more, made, None).words == ["--requests", "120"]
@@ -97,6 +104,11 @@ def test_the_time_is_that_of_the_cells_and_of_what_lies_between_them():
     assert expected_s(made, begun(), Change(numbers={"--requests": 100})) == pytest.approx(60)
     assert expected_s(made, begun(resumed=("2026-11-30",)), Change()) is None
     assert expected_s(made, None, Change()) is None
+    limited = Change(auto=True, numbers={"--budget": 90})
+    assert expected_s(made, begun(), limited) == 90
+    before = replace(made, stopping=ended(30, 25))
+    assert expected_s(before, begun(), Change(auto=True)) == 30
+    assert expected_s(before, begun(), Change(numbers={"--repeats": 3})) == pytest.approx(120)
 
 
 def test_a_backend_against_itself_gets_a_number_of_repeats():
@@ -114,3 +126,43 @@ def test_one_step_says_all_that_a_new_run_would_close_and_its_longest_time():
     assert step.why == "6 of 6 cells are SUSPECT, too-short; 1 of 1 pair is undecided"
     assert step.do == f"{shlex.join(RUN)} --repeats auto --requests 100 --max-repeats 10"
     assert step_words(step).startswith(f"{step.why} (up to ")
+
+
+def test_other_loads_are_a_step_of_their_own():
+    """At 1 and 4 users a pair is undecided, the cells are too short, and the limit is not reached."""
+    short = verdict("SUSPECT", "too-short", "24", "100", "measure longer: --requests 100")
+    measured = [
+        changed(
+            each,
+            cell=f"{number}-{users}",
+            load={"kind": "concurrency", "value": users},
+            validity=short,
+            output_tokens_per_s=10.0 * users,
+        )
+        for users in (1, 4)
+        for number, each in enumerate(interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    ]
+    given = ("--requests", "32", "--repeats", "3", "--concurrency", "1,4")
+    first, second = conclude(compared(*measured), begun(*given)).next_steps
+    assert "undecided" in first.why
+    assert "too-short" in first.why
+    more = "--repeats auto --requests 100 --max-repeats 10"
+    assert first.do == f"{shlex.join(RUN)} --concurrency 1,4 {more}"
+    assert second.why == "the limit was not reached"
+    assert second.do == f"{shlex.join(RUN)} --repeats 3 --concurrency 8,16 --requests 100"
+
+
+@pytest.mark.parametrize(
+    ("spent_s", "budget"),
+    [
+        (20, 72),  # a first verdict needs three repeats of 20 s, and some room
+        (57, 206),  # the only repeat took longer than it was expected to
+        (5, 60),
+    ],
+)
+def test_a_budget_that_ended_a_run_after_one_repeat_is_larger_the_next_time(spent_s, budget):
+    """`bench run --repeats auto --budget 30s` printed itself as the next step."""
+    made = replace(compared(*interleaved((10.0,), (11.5,))), stopping=ended(30, spent_s))
+    (step,) = conclude(made, begun("--repeats", "auto", "--budget", "30s")).next_steps
+    assert step.why == "one repeat cannot tell a difference from noise"
+    assert step.do == f"{shlex.join(RUN)} --repeats auto --budget {budget}s"
