@@ -240,6 +240,9 @@ class CellFacts(Record, frozen=True, kw_only=True):
     request: Annotated[CellRequest, doc("Settings that all requests share.")] = msgspec.field(
         default_factory=CellRequest
     )
+    random_weights: Annotated[
+        bool, doc("Whether the model is known to have random weights, so that its texts are nonsense.")
+    ] = False
     prefix_cache: Annotated[
         bool | None, doc("Whether the prefix cache is on, as declared; null: not known.")
     ] = None

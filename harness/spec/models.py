@@ -84,6 +84,11 @@ class Model:
     images: bool = False  # it takes images
     tracks: dict[str, Track] = field(default_factory=dict)
 
+    @property
+    def random_weights(self) -> bool:
+        """Whether they are of text or vision, so that what it says is nonsense."""
+        return any(track.random or track.random_vision for track in self.tracks.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Models:

@@ -55,7 +55,7 @@ def found(options, max_tokens=TOKENS, tokens=TOKENS, schedule=None, *, alike=Fal
 
 
 SLOTS = {"kind": "concurrency", "value": 8, "arrival": None, "over_cap": None}
-LONG = {"max_tokens": 24, "tokens": 24}
+LONG = {"max_tokens": 48, "tokens": 48}
 BROKEN = [
     ("usage-implausible", f"of {REQUESTS} answers with", {"fault": "wrong-usage"}, {}),
     ("usage-implausible", "with more prompt tokens than bytes were sent", {}, {"most_prompt_tokens": 1}),
@@ -77,12 +77,12 @@ BROKEN = [
         {"fault": "error-text:every=5"},
         LONG,
     ),
-    ("answers-same", f"{REQUESTS} of {REQUESTS} answers are the same", {"fault": "same-text"}, {}),
-    ("answers-same", f"5 of {REQUESTS} answers are the same", {"fault": "same-text:every=2"}, {}),
+    ("answers-same", f"{REQUESTS} of {REQUESTS} answers are the same", {"fault": "same-text"}, LONG),
+    ("answers-same", f"5 of {REQUESTS} answers are the same", {"fault": "same-text:every=2"}, LONG),
     ("one-token-repeated", f'5 of {REQUESTS} answers: "!!!!!', {"fault": "one-token:every=2"}, LONG),
     (
         "tokens-without-text",
-        f"{REQUESTS} of {REQUESTS} answers: 24.0 tokens in 2.0 bytes of text",
+        f"{REQUESTS} of {REQUESTS} answers: 48.0 tokens in 2.0 bytes of text",
         {"fault": "no-text"},
         LONG,
     ),
@@ -121,4 +121,4 @@ def test_a_calm_server_that_does_as_declared_breaks_none_of_them(reasoning, thin
 
 def test_equal_prompts_may_have_equal_answers():
     """A file may hold a prompt many times, and a model at temperature 0 answers each alike."""
-    assert "answers-same" not in found({}, alike=True)
+    assert "answers-same" not in found({}, alike=True, **LONG)

@@ -369,6 +369,7 @@ def _facts(
         load=_load(scenario, cell.load, engine.kv_tokens()),
         workload=_workload(prepared, cell, workload, request),
         request=request,
+        random_weights=prepared.model.random_weights,
         prefix_cache=definition.prefix_cache.enabled,
         habits=asdict(definition.dialect.habits),
         engine_values=None if values is None else dict(values),

@@ -15,7 +15,18 @@ PHRASE = "The island of the "  # as SmolLM2 says it over and over
 CALL = '[{"id": "1", "name": "f", "arguments": "{}"}]'
 
 
-def found(texts, tokens=TOKENS, counted=None, *, differ=True, calls=(), numbers=(), expected=(), **fields):
+def found(
+    texts,
+    tokens=TOKENS,
+    counted=None,
+    *,
+    differ=True,
+    random_weights=False,
+    calls=(),
+    numbers=(),
+    expected=(),
+    **fields,
+):
     made = records(
         *(
             {"texts": list(range(tokens)), "tokens": tokens if counted is None else counted, **fields}
@@ -25,7 +36,8 @@ def found(texts, tokens=TOKENS, counted=None, *, differ=True, calls=(), numbers=
     made = replace(made, texts=texts, tool_calls=calls)
     asked = requested(*(("", of) for of in numbers or [{}] * len(texts)))
     asked = replace(asked, expectations=expected)
-    cell = Evidence(RequestView(made), facts(workload__prompts_differ=differ), requested=asked)
+    of_cell = facts(workload__prompts_differ=differ, random_weights=random_weights)
+    cell = Evidence(RequestView(made), of_cell, requested=asked)
     return {str(rule.code): violation.measured for rule in answers.RULES for violation in rule.find(cell)}
 
 
@@ -46,7 +58,7 @@ def test_usual_answers_are_in_no_doubt():
         "CUDA error: device-side assert triggered",
         "RuntimeError: probability tensor contains inf",
         "torch.OutOfMemoryError: CUDA out of memory.",
-        "Traceback (most recent call last):\n  File",
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
         "Internal Server Error",
         "502 Bad Gateway",
         "upstream connect error or disconnect/reset before headers",
@@ -66,6 +78,15 @@ def test_an_error_is_no_answer(text):
         "Mirror: mirror, on the wall",
         "The server says Internal Server Error when it fails.",
         "Error handling is what this text is about.",
+        "CUDA out of memory is what a GPU says whose memory is full.",
+        "CUDA error handling begins with cudaGetLastError().",
+        "502 Bad Gateway is the status of a proxy without a server.",
+        "Too many requests were made: the server answers 429.",
+        "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+        "RuntimeError: dictionary changed size during iteration",
+        'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: 1',
+        '{"error": "timeout", "service": "billing"}',
+        '{"error": null, "result": 4}',
         "RuntimeError: " + "and what follows from it " * 20,
     ],
 )
@@ -73,23 +94,49 @@ def test_an_answer_about_errors_is_none_of_them(text):
     assert found([*usual(9), text]) == {}
 
 
+SAME = "It is the same text, whatever is asked: it begins, goes on and ends alike."
+LONG = 48
+
+
 def test_one_text_for_many_prompts():
-    same = "It is the same text, whatever is asked."
-    assert found([*usual(20), *[same] * 5])["answers-same"] == f'5 of 25 answers are the same text: "{same}"'
-    assert found([*usual(20), *[same] * 4]) == {}  # SmolLM2 gave 4 of 24 equal answers
-    assert found([*usual(40), *[same] * 7]) == {}
-    assert found([*usual(20), *["Yes."] * 20], tokens=4) == {}
+    texts = [*usual(16), *[SAME] * 9]
+    assert found(texts, LONG)["answers-same"] == f'9 of 25 answers are the same text: "{SAME[:60]}"'
+    assert found([*usual(17), *[SAME] * 8], LONG) == {}  # a third is allowed
+    assert found([*usual(4), *[SAME] * 4], LONG) == {}  # SmolLM2 gave 4 of 24 equal answers
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Yes.", 4),
+        ("I'm sorry, but I can't assist with that request.", 12),
+        ("Here is a concise summary of the text that you gave me:", LONG - 1),
+        ('{"name": null, "street": null, "city": null, "phone": null, "language": "en"}', LONG),
+    ],
+)
+def test_a_text_that_is_right_for_many_prompts(text, tokens):
+    assert found([text] * 20, tokens) == {}
 
 
 def test_one_text_is_right_where_prompts_are_equal_or_not_known_to_differ():
-    texts = ["It is the same text, whatever is asked."] * 20
-    assert found(texts, differ=False) == found(texts, differ=None) == {}
+    assert found([SAME] * 20, LONG, differ=False) == found([SAME] * 20, LONG, differ=None) == {}
+
+
+def test_random_weights_may_say_one_token_to_all_prompts():
+    texts = ["\n" * LONG] * 20  # as random-llama-tiny does
+    assert found(texts, LONG, random_weights=True) == {}
+    assert found(["Hi"] * 20, LONG, random_weights=True) == {}
+    assert found(texts, LONG) == {
+        "answers-same": "20 of 20 answers are the same text: white space",
+        "one-token-repeated": "20 of 20 answers: white space",
+    }
 
 
 def test_later_turns_and_recorded_calls_may_be_answered_alike():
-    texts = ["It is the same text, whatever is asked."] * 20
-    assert found(texts, numbers=[{"turn": 1}] * 20) == found(texts, numbers=[{"kept": 9}] * 20) == {}
-    assert "answers-same" in found(texts, numbers=[{"turn": 0}] * 20)
+    texts = [SAME] * 20
+    assert found(texts, LONG, numbers=[{"turn": 1}] * 20) == {}
+    assert found(texts, LONG, numbers=[{"kept": 9}] * 20) == {}
+    assert "answers-same" in found(texts, LONG, numbers=[{"turn": 0}] * 20)
 
 
 @pytest.mark.parametrize("token", ["!", " the", "a\n", "\N{REPLACEMENT CHARACTER}"])
@@ -118,6 +165,7 @@ def test_tokens_without_text():
 
 def test_tokens_that_nobody_counted_are_not_judged():
     assert found([f"Hi {number}" for number in range(10)], counted=UNKNOWN) == {}
+    assert found([*usual(9), "no, " * 20], tokens=10, counted=UNKNOWN) == {}  # four tokens in each event
 
 
 def test_answers_that_are_held_to_something_are_judged_by_that():
