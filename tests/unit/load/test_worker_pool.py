@@ -1,4 +1,4 @@
-"""A worker that ends while its parent has something for it."""
+"""A worker that ends while its parent has something for it, or says nothing."""
 
 from dataclasses import fields
 from multiprocessing import Pipe
@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from harness.load import worker_pool
-from harness.load.messages import Facts
+from harness.load.messages import Facts, Pulse
 from harness.load.worker_pool import LocalWorkerPool, Process
 
 FACTS = Facts(**dict.fromkeys(field.name for field in fields(Facts)))
+PULSE = Pulse(sent=1, done=0, failed=0, in_flight=1, ttft_ns=(), text_events=1)
 
 
 @pytest.mark.parametrize(("left", "lost"), [([FACTS], False), ([], True)])
@@ -31,32 +32,46 @@ def test_a_worker_that_had_ended_when_it_was_to_stop_is_lost_only_if_it_left_no_
     pool.close()
 
 
-def test_only_time_in_which_it_was_listened_to_counts_as_silence(monkeypatch):
-    """A machine that stood still for a minute lost its load workers, which went on with it."""
+@pytest.fixture
+def listen(monkeypatch):
+    """Listens to a worker for `timeout_s`, while the clock of this machine goes on by `waited_s`."""
     here, there = Pipe()
     pool = LocalWorkerPool()
     killed = SimpleNamespace(kill=lambda: None, wait=lambda _limit_s=None: -9)
-    pool.workers.append(Process(share=None, process=killed, pipe=here))
+    worker = Process(share=None, process=killed, pipe=here)
+    pool.workers.append(worker)
     now_s = 1000.0
     clock = SimpleNamespace(monotonic=lambda: now_s, monotonic_ns=lambda: int(now_s * 1e9))
     monkeypatch.setattr(worker_pool, "time", clock)
 
-    def waited(seconds):
-        def wait(_pipes, _timeout_s):
+    def listen(timeout_s, waited_s, *, pulses=False):
+        def wait(pipes, _timeout_s):
             nonlocal now_s
-            now_s += seconds
-            return []
+            now_s += waited_s
+            return pipes if pulses else []
 
         monkeypatch.setattr(worker_pool, "wait", wait)
+        if pulses:
+            there.send(PULSE)
+        pool.listen(timeout_s)
+        return worker
 
-    waited(3600)
-    pool.listen(0.1)
-    (worker,) = pool.workers
-    assert worker.running()
-    waited(31)
-    for _ in range(2):
-        assert worker.running()
-        pool.listen(31)
-    assert worker.ended == "silent for 60 s"
+    yield listen
     pool.close()
     there.close()
+
+
+def test_a_worker_is_lost_after_a_minute_in_which_it_was_listened_to(listen):
+    assert listen(31, 31).running()
+    assert listen(31, 31).ended == "silent for 60 s"
+
+
+def test_time_in_which_the_machine_stood_still_is_no_silence(listen):
+    """It lost its load workers, which went on with it."""
+    assert listen(0.1, 3600).running()
+
+
+def test_a_pulse_ends_the_silence(listen):
+    for _ in range(3):
+        assert listen(31, 31).running()
+        assert listen(31, 1, pulses=True).running()
