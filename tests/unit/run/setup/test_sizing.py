@@ -68,16 +68,18 @@ def test_an_answer_may_take_as_long_as_its_cell_and_a_minute_at_least(cell_limit
     assert replace(fit([GPU], 120), cell_limit_s=cell_limit_s).timeout_s == timeout_s
 
 
-def test_answers_that_were_cut_name_the_minutes_for_whole_ones():
+@pytest.mark.parametrize("spent_s", [5, 30, 55])
+def test_answers_that_were_cut_name_the_minutes_for_whole_ones(spent_s):
     """The order of two servers may turn with the length: 8 tokens after 120 ms at 10 ms each take longer than
     after 80 ms at 13 ms, and 64 do not."""
     pair = [Look(0.12, 0.01, 1.1), Look(0.08, 0.013, 1.1)]
-    cut = fit(pair, 115)
+    cut = fit(pair, 120 - spent_s)
     assert cut.output_tokens == 8
-    hint = short_answers(cut, pair, 5)
+    hint = short_answers(cut, pair, spent_s)
     minutes = int(hint.partition("--minutes ")[2].split()[0])
     assert hint.startswith("answers have 8 tokens")
-    assert fit(pair, 60 * minutes - 5).output_tokens == 64 > fit(pair, 60 * (minutes - 1) - 5).output_tokens
+    enough, less = (fit(pair, 60 * count - spent_s).output_tokens for count in (minutes, minutes - 1))
+    assert enough == 64 > less
 
 
 def test_whole_answers_need_no_word_and_no_minutes_help_a_crawling_server():
