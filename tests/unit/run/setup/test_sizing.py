@@ -73,7 +73,7 @@ def test_answers_that_were_cut_name_the_minutes_for_whole_ones(spent_s):
     """The order of two servers may turn with the length: 8 tokens after 120 ms at 10 ms each take longer than
     after 80 ms at 13 ms, and 64 do not."""
     pair = [Look(0.12, 0.01, 1.1), Look(0.08, 0.013, 1.1)]
-    cut = fit(pair, 120 - spent_s)
+    cut = fit(pair, 115)
     assert cut.output_tokens == 8
     hint = short_answers(cut, pair, spent_s)
     minutes = int(hint.partition("--minutes ")[2].split()[0])
