@@ -104,9 +104,10 @@ def _lines(run: "Verified") -> Iterator[str]:
 
 
 def _as_json(run: "Verified") -> dict[str, object]:
+    whole = "reworded" if run.reworded else "identical"
     state = "differs" if run.faults or run.differences else "cannot be computed again"
     return {
-        "state": "identical" if run.whole else state,
+        "state": whole if run.whole else state,
         "files": run.files,
         "faults": {fault.path: fault.what for fault in run.faults},
         "missing": list(run.missing),

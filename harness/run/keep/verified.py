@@ -20,7 +20,6 @@ from harness.summary import summarise_folder
 from harness.untrusted import read_document
 
 _CLOSE = 1e-9  # relative: another version of numpy may add in another order
-_ABSENT = "absent"
 _OF_CELLS = ("cells/", "workloads/", "set-aside/")  # damage there leaves the other cells
 # A price is no measurement: costs are computed from the one that the summary names, whoever gave it.
 _COST = re.compile(r"^cells\[[^]]*\]\.cost\b")
@@ -30,9 +29,11 @@ _SENTENCES = re.compile(
     r"(^|\.)(null_reasons\..+|(why|text|hint|lacks|measured|limit|sentence|law|state_why|unavailable|what)"
     r"|(notes|differs|conflicts)\[\d+\])$"
 )
+# What turns the sense of a sentence, and units.
 _TURNING = frozenset(
-    "no not never none same other more less fewer higher lower faster slower better worse gains loses".split()
-)  # which turn the sense of a sentence
+    "no not never none same other more less fewer higher lower faster slower better worse gains loses above "
+    "below beyond within outside inside ahead behind s ms µs ns min h".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Difference:
     path: str  # in summary.json: `cells[003-vllm-c4-r1].e2e_ms.p50`
     stored: Any
     computed: Any
+    added: bool = False  # only one of the two has this key
 
     @property
     def text(self) -> str:
@@ -134,7 +136,7 @@ def verify(folder: RunFolder) -> Verified:
         if "summary.json" not in documents:
             raise
         missing = ["cannot be compared: no whole summary.json"]
-    added = [entry for entry in found if other and _ABSENT in (entry.stored, entry.computed)]
+    added = [entry for entry in found if other and entry.added]
     found = [entry for entry in found if entry not in added]
     labels = {name for cell in summary.cells for name in (cell.label, cell.backend)}
     reworded = [entry for entry in found if other and _is_reworded(entry, labels)]
@@ -314,7 +316,12 @@ def _differences(stored: Any, computed: Any, path: str = "") -> Iterator[Differe
         for key in [*computed, *(key for key in stored if key not in computed)]:
             if path or key != "schema":
                 below = f"{path}.{key}" if path else key
-                yield from _differences(stored.get(key, _ABSENT), computed.get(key, _ABSENT), below)
+                if key in stored and key in computed:
+                    yield from _differences(stored[key], computed[key], below)
+                else:
+                    yield Difference(
+                        below, stored.get(key, "absent"), computed.get(key, "absent"), added=True
+                    )
     elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
         for index, (mine, other) in enumerate(zip(stored, computed, strict=True)):
             yield from _differences(mine, other, f"{path}[{_name(other, index)}]")
@@ -339,8 +346,9 @@ def _named(sentence: str, labels: Container[str]) -> list[str]:
 
 
 def _is_figure_or_code(part: str) -> bool:
-    """`12.5`, `ttft_ms`, `vllm@no-prefix-cache`, `INVALID`."""
-    return part.isupper() or any(char.isdigit() or char in "_@" for char in part)
+    """`12.5`, `ttft_ms`, `vllm@no-prefix-cache`, `INVALID`, `GiB`, `tokens/s`."""
+    digits = any(char.isdigit() or char in "_@/" for char in part)
+    return digits or part.isupper() or any(map(str.isupper, part[1:]))
 
 
 def _name(item: Any, index: int) -> object:

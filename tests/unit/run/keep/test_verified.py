@@ -99,7 +99,7 @@ def test_a_sentence_of_another_version_may_have_other_words(other_words, capsys,
     line = f": text of another version: warnings[0].text: {stored} stored, {computed} from the records"
     assert line in text.splitlines()
     (found,) = json.loads(said(run, capsys, "--json")[1]).values()
-    assert found["state"] == "identical"
+    assert found["state"] == "reworded"
     assert found["reworded"] == [{"path": "warnings[0].text", "stored": stored, "computed": computed}]
 
 
@@ -110,12 +110,26 @@ def test_a_sentence_of_another_version_may_have_other_words(other_words, capsys,
         ("llamacpp is ahead of llamacpp@no-prefix-cache", "llamacpp@no-prefix-cache is ahead of llamacpp"),
         ("llamacpp was faster", "llamacpp was slower"),
         ("the client was idle", "the client was not idle"),
+        ("beyond the floor", "within the floor"),
+        ("it stood for 5 s", "it stood for 5 ms"),
+        ("room for 5 GiB", "room for 5 MiB"),
+        ("more than 5 tokens/s", "more than 5 requests/s"),
     ],
 )
 def test_a_sentence_that_names_something_else_differs_whoever_wrote_it(other_words, capsys, stored, computed):
     code, text = said(other_words(stored, computed), capsys)
     assert code == ExitCode.LIMIT_FAILED
     assert f": warnings[0].text: {stored} stored, {computed} from the records" in text.splitlines()
+
+
+def test_a_value_that_reads_absent_is_not_one_that_another_version_lacks(other_words, capsys):
+    run = other_words("same", "same")
+    summary = run.read_summary()
+    first, *rest = summary.cells
+    run.write_summary(replace(summary, cells=(replace(first, engine_version="absent"), *rest)))
+    code, text = said(run, capsys)
+    assert code == ExitCode.LIMIT_FAILED
+    assert f"cells[{first.cell}].engine_version: absent stored, " in text
 
 
 def test_a_sentence_of_the_same_version_has_the_same_words(other_words, capsys, monkeypatch):
