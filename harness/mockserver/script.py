@@ -122,7 +122,11 @@ def output_tokens(
 VOCABULARIES = {
     "ascii": tuple(f" {a}{b}{c}{d}" for a in "bdfg" for b in "aeio" for c in "klmn" for d in "aeiu"),
     # two to four bytes in UTF-8, and characters that JSON must escape
-    "unicode": (" naïve", " 東京", " 🙂", ' "quoted"', "\n", " back\\slash", " Größe", " né\tant", " ok"),
+    "unicode": tuple(
+        letter + word
+        for letter in "bdfgklmn"
+        for word in (" naïve", " 東京", " 🙂", ' "quoted"', "\n", " back\\slash", " Größe", " né\tant", " ok")
+    ),
 }
 
 

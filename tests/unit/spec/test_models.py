@@ -49,3 +49,8 @@ def test_a_default_that_neither_list_has_is_named(own):
     path.write_text(f'default = "nobody"\n{MINE}')
     with pytest.raises(SpecError, match="unknown model 'nobody'"):
         load_models()
+
+
+def test_models_with_random_weights_of_text_or_vision_are_known():
+    known = {name for name, model in load_models().models.items() if model.random_weights}
+    assert known == {"random-llama-tiny", "random-llama-1b", "random-llama-8b", "smollm2-random-vision"}
