@@ -84,7 +84,7 @@ def main(given: Options) -> Result:
 
     from harness.report.samples import tpot_ms_by_seq
     from harness.store import parquet
-    from harness.store.database import database
+    from harness.store.database import ASKED, RECORDS, TABLES, database
 
     folders = _folders(given)
     with database(folders, tpot_ms_by_seq, _views_in(given.sql)) as (connected, faults):
@@ -104,10 +104,13 @@ def main(given: Options) -> Result:
                 put(Result(lambda screen: _table(names, rows, screen.rows)))
         except duckdb.Error as error:
             parquet.check_memory(error)
+            views = "|".join((*TABLES, *RECORDS, ASKED))
+            read = re.search(rf"\b(?:from|join)\s+({views})\b", given.sql, re.IGNORECASE)
+            view = read[1] if read else "requests"
             raise SpecError(
                 " ".join(str(error).split("\n\nLINE ")[0].split()),  # without DuckDB's drawing of the place
                 where="SQL",
-                hint='`bench query "describe requests"` lists columns, `bench query --help` the views',
+                hint=f'`bench query "describe {view}"` lists columns, `bench query --help` the views',
             ) from None
     return Result()
 

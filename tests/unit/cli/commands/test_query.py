@@ -111,6 +111,19 @@ def test_a_mistake_in_the_sql_is_one_line_and_says_where_columns_are_listed(caps
     assert "LINE 1" not in error
 
 
+@pytest.mark.parametrize(
+    ("sql", "view"),
+    [
+        ("select value from estimates", "estimates"),
+        ("select requests_ko FROM Cells", "Cells"),
+        ("selec 1", "requests"),
+    ],
+)
+def test_a_mistake_leads_to_the_columns_of_the_view_that_was_read(capsys, results, sql, view):
+    _code, _out, err = query(capsys, results, sql)
+    assert f'`bench query "describe {view}"` lists columns' in err
+
+
 def test_a_run_that_is_named_twice_is_read_once(capsys, results):
     (run,) = (path.name for path in results.iterdir())
     words = ("--run", run, "--run", str(results / run), "--json")
