@@ -293,6 +293,10 @@ class Capacity(Record, frozen=True, kw_only=True):
         doc("95% interval, the low end with the reserve of `value`, `value` between them; null: not known."),
     ]
     searches: Annotated[int, doc("Starts of the engine with a probe.")]
+    slow_starts: Annotated[
+        tuple[int, ...],
+        doc("Starts, from 0, that carried less than the others in two probes: the interval spans them."),
+    ] = ()
     tested: Annotated[tuple[TestedLoad, ...], doc("Loads that were tried, ascending.")]
     highest: Annotated[
         Number | None, doc("Highest load that the search was asked about; null: an earlier version.")

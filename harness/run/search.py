@@ -10,14 +10,17 @@ from harness.model.load import LoadKind
 from harness.plan import Block, Cell, ProbeSizes, long_probe
 from harness.verdicts.crossing import (
     Bracket,
+    Contradiction,
     bracket,
     contradictions,
     crossing,
+    of_starts,
     refuted_at,
     short_and_long,
+    slow_starts,
     undisturbed,
 )
-from harness.verdicts.slo_check import is_spoiled, time_in_system_s
+from harness.verdicts.slo_check import is_spoiled, kept_limits, time_in_system_s
 
 BRACKET = 1.25  # ratio of the loads that short probes leave to the long ones
 UNKEPT = 0.05  # probability that the capacity is below the load that follows two failed long probes
@@ -25,6 +28,7 @@ HOPELESS = 0.99  # probability that the capacity is below the lowest load, which
 LOW_END = 0.025  # probability that the capacity is below the low end of its interval
 MOST_LONG = 5  # long probes of a search over all its starts, if it has no more starts
 MOST_AGAIN = 2  # more of them, at loads where the probes contradict each other
+MOST_SLOW = 4  # long probes of a start that is slow and has kept the limits in none
 
 
 class Next(NamedTuple):
@@ -42,45 +46,94 @@ def next_probe(
     capacity may be below all that was tried. Long ones go to the load at which the capacity is as likely
     above as below, and to a lower one after two while none has kept the limits. There is one in each start,
     and more in the last one while the answer is far below the estimate, or where only a short one has failed.
-    One goes to a load at which the probes contradict each other, before all others. A search ends where it
-    surely fails at the lowest load.
+    One goes to a load at which the probes contradict each other, before all others, and again in the start
+    whose probe is contradicted. A start that is slow each time has a search of its own. A later start ends
+    with a short probe of the end that it has not tried. A search ends where it surely fails at the lowest
+    load.
     """
-    short, long = short_and_long(tried, starts)
-    counted = undisturbed(short, long)
+    slow = slow_starts(*short_and_long(tried, starts), starts)
+    alike = [other for other in range(starts) if (other in slow) == (start in slow)]
+    probes = of_starts(tried, starts, alike)
+    short, long = short_and_long(probes, starts)
+    counted = undisturbed(short, long, starts)
     left = bracket(short, counted)
     kept = refuted_at(counted) == math.inf
-    if (kept or left.failed is None) and (index := _next_short(loads, left, first)) is not None:
+    unknown = start in slow and not left.sure
+    if slow and not short:  # those of the others bracket another capacity
+        first = loads.index(left.sure) if left.sure else _half(loads, refuted_at(counted))
+    if (kept or left.failed is None or unknown) and (index := _next_short(loads, left, first)) is not None:
         return Next(index, False)
-    against = list(contradictions(short, long))
-    last, most = start == starts - 1, max(MOST_LONG, starts) + (MOST_AGAIN if against else 0)
-    disputed = next((at.load for at in against if at.open), None)
-    if disputed is not None and len(long) < (most if last else start + 1):
+    here = of_starts(long, starts, (start,))
+    done = bool(here) and len(counted) >= sum(other <= start for other in alike)
+    last = start == starts - 1
+    against = list(contradictions(short, long, starts))
+    most = max(MOST_LONG, starts) + (MOST_AGAIN if against else 0)
+    free = not done or (last and len(long) < most)
+    if (disputed := _disputed(against, start, of_starts(probes, starts, (start,)), free)) is not None:
         return Next(loads.index(disputed), True)
     found = crossing(short, counted)
     lowest = min(cell.load.value for cell in short)
-    if counted and lowest > loads[0] and (left.unrefuted is None or found.quantile(LOW_END) < lowest):
+    below = left.unrefuted is None or (start not in slow and found.quantile(LOW_END) < lowest)
+    if counted and lowest > loads[0] and below:
         return Next(_half(loads, lowest), False)
     if long and found.quantile(HOPELESS) <= loads[0] and not any(map(is_spoiled, counted)):
         return None
     inside = found.quantile(0.9) > loads[0] and found.quantile(0.5) < loads[-1]
     more = last and inside and not (found.narrow and left.sure) and len(long) < most
-    if len(long) > start and not more:
+    if done and not more and not (unknown and len(here) < MOST_SLOW):
         # All kept the limits: it was a short one that ended the search.
         walled = last and left.failed is not None and kept and len(long) < most
-        return Next(loads.index(left.failed), True) if walled else None
-    here = {cell.load.value for cell in long if cell.repeat % starts == start}
+        return (
+            Next(loads.index(left.failed), True) if walled else _other_end(loads, start, starts, probes, left)
+        )
+    tested = {cell.load.value for cell in here}
     wanted = math.log(found.quantile(0.5 if left.sure or len(counted) < 2 else UNKEPT))
-    free = [index for index, load in enumerate(loads) if load not in here]
-    nearest = min(free, key=lambda index: abs(math.log(loads[index]) - wanted), default=None)
+    untried = [index for index, load in enumerate(loads) if load not in tested]
+    nearest = min(untried, key=lambda index: abs(math.log(loads[index]) - wanted), default=None)
     return None if nearest is None else Next(nearest, True)
 
 
+def _disputed(
+    against: Sequence[Contradiction], start: int, here: Sequence[CellResult], free: bool
+) -> float | None:
+    """A load that a long probe of this start is to decide. `free`: one is left for what others measured."""
+    own = {cell.load.value for cell in here}
+    disputed = [at.load for at in against if at.is_open(start)]
+    return next((load for load in disputed if load in own), next(iter(disputed), None) if free else None)
+
+
+def _other_end(
+    loads: Sequence[float], start: int, starts: int, probes: Sequence[CellResult], left: Bracket
+) -> Next | None:
+    """A short probe of a load that others left behind, or kept, where this start has tried none: it may carry
+    more, or less. A long one follows where the start keeps what was too much for the others.
+    """
+    here = of_starts(probes, starts, (start,))
+    if len(here) == len(probes):
+        return None
+    keeps = [kept_limits(cell, short=cell.repeat < starts) for cell in here]
+    lengths = {cell.load.value: cell.repeat >= starts for cell in here}
+    if all(keeps) and left.failed is not None:
+        enough = BRACKET * (left.too_much or left.failed)
+        end = min(left.failed, next((load for load in loads if load >= enough), loads[-1]))
+        is_tried = lengths.get(end)
+        return (
+            None
+            if is_tried or (is_tried is False and end < left.failed)
+            else Next(loads.index(end), is_tried is False)
+        )
+    if any(keeps) or not left.sure or left.sure in lengths:
+        return None
+    return Next(loads.index(left.sure), False)
+
+
 def usually_at_most(loads: Sequence[float], starts: int) -> int:
-    """Probes of a search: those that double the load, two that halve what lies between, and the long ones.
+    """Probes of a search: those that double the load, two that halve what lies between, the long ones, and a
+    short one of each further start.
 
     A long probe that contradicts a short one, and one that the client spoiled, can add some.
     """
-    return math.ceil(math.log2(loads[-1] / loads[0])) + 3 + max(MOST_LONG, starts)
+    return math.ceil(math.log2(loads[-1] / loads[0])) + 3 + max(MOST_LONG, starts) + starts - 1
 
 
 def _next_short(loads: Sequence[float], found: Bracket, first: int) -> int | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
@@ -10,16 +10,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from harness.errors import ExitCode
-from harness.model import Capacity, CellResult, IssueCode, Limit, Price, Summary, TestedLoad, known, labels
-from harness.model.measures import measure
+from harness.model import Capacity, CellResult, IssueCode, Summary, TestedLoad, labels
 from harness.model.numbers import as_given, counted, short
 from harness.validity import RULES, blame
 from harness.verdicts.crossing import (
     Crossing,
     crossing,
     left_per_s,
+    of_starts,
     refuted_at,
     short_and_long,
+    slow_starts,
     undisturbed,
 )
 from harness.verdicts.slo_check import (
@@ -37,7 +38,6 @@ INTERVAL = 0.95
 # answer of an open loop is below the estimate, and below what was served, and its interval is wider.
 RESERVE = 0.035
 MOST_USED = 0.955  # of the highest rate at which requests left
-USER_EVERY_S = 30  # of the sentence about users
 _SPOILED = "the client or the machine spoiled probes at"
 KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
 
@@ -68,9 +68,11 @@ def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bo
     ]
     short, long = short_and_long(cells, searches)
     starts = sorted({cell.repeat % searches for cell in cells})
-    trusted = undisturbed(short, long)
+    slow = slow_starts(short, long, searches)
+    alike = [_counted(short, long, searches, group) for group in ({*starts} - slow, slow) if group]
+    trusted = [cell for _, counted in alike for cell in counted]
     tested = tuple(_tested(short, trusted, Counter(cell.load.value for cell in cells)))
-    low, value, high = _answer(short, trusted)
+    low, value, high = _over_starts([_answer(*group) for group in alike], 2 * len(slow) < len(starts))
     if _nothing_known(value, tested):  # what the client spoiled counts as too much, and is no end of its own
         high = next((tried.value for tried in tested if _failed_itself(tried)), None)
     kept_short = [cell.load.value for cell in short if kept_limits(cell, short=True)]
@@ -82,6 +84,7 @@ def _of(label: str, probes: Sequence[CellResult], searches: int, interrupted: bo
         kept_short=max(kept_short, default=None),
         interval=(low, value, high),
         searches=len(starts),
+        slow_starts=tuple(starts.index(start) for start in sorted(slow)),
         tested=tested,
         saturated_from=next((tried.value for tried in tested if tried.saturated), None),
     )
@@ -93,9 +96,28 @@ def _kept(long: Sequence[CellResult]) -> float | None:
     return max((cell.load.value for cell in long if cell.load.value < failed), default=None)
 
 
-def _answer(
-    short: Sequence[CellResult], long: Sequence[CellResult]
-) -> tuple[float | None, float | None, float | None]:
+_Ends = tuple[float | None, float | None, float | None]  # low end, answer and high end
+
+
+def _counted(
+    short: Sequence[CellResult], long: Sequence[CellResult], searches: int, group: Container[int]
+) -> tuple[list[CellResult], list[CellResult]]:
+    """The short probes of these starts, and the long ones that count."""
+    mine = of_starts(short, searches, group)
+    return mine, undisturbed(mine, of_starts(long, searches, group), searches)
+
+
+def _over_starts(answers: Sequence[_Ends], most_are_fast: bool) -> _Ends:
+    """`answers`: of the fast starts and of the slow ones, where there are both. The interval spans them, and
+    the answer is that of most starts.
+    """
+    if not answers:
+        return None, None, None
+    _, value, _ = answers[0 if most_are_fast else -1]
+    return answers[-1][0], value, answers[0][2]
+
+
+def _answer(short: Sequence[CellResult], long: Sequence[CellResult]) -> _Ends:
     """Low end, answer and high end, which is unknown where the highest load tried surely keeps the limits.
 
     The first two are unknown where no long probe kept them: short ones do so by chance.
@@ -190,7 +212,14 @@ def words(capacity: Capacity) -> str:
         for tried in capacity.tested
         if (left_out := left_out_words(tried))
     )
-    return f"{capacity.label}: {_answer_words(capacity)}{saturated}{higher}{again}"
+    slower = "".join(map(partial(_slower_words, capacity), capacity.slow_starts))
+    return f"{capacity.label}: {_answer_words(capacity)}{saturated}{higher}{again}{slower}"
+
+
+def _slower_words(capacity: Capacity, start: int) -> str:
+    kept = (capacity.kept_by_search or ())[start]
+    carried = f"it carried {as_given(kept)}" if kept is not None else "it kept the limits at no load"
+    return f"; start {start + 1} was slower each time it was measured: {carried}"
 
 
 def left_out_words(tried: TestedLoad) -> str:
@@ -243,8 +272,9 @@ def invalid_cells(cells: Sequence[CellResult], found: Sequence[Capacity] | None)
 
 def _replaced(cells: Sequence[CellResult], answer: Capacity) -> list[CellResult]:
     """The long probes that the client spoiled, and that are left out for another one at their load."""
-    short, long = short_and_long([cell for cell in cells if cell.label == answer.label], answer.searches)
-    trusted = undisturbed(short, long)
+    starts = max(answer.searches, 1)  # 0 where an interruption left none
+    short, long = short_and_long([cell for cell in cells if cell.label == answer.label], starts)
+    trusted = undisturbed(short, long, starts)
     return [cell for cell in long if is_spoiled(cell) and cell not in trusted]
 
 
@@ -289,52 +319,6 @@ def _spoiled(capacity: Capacity) -> Iterator[str]:
                 yield as_given(tried.value)
         elif _failed_itself(tried):
             return
-
-
-def sentence(capacity: Capacity, limits: Sequence[Limit], probe: CellResult) -> str | None:
-    """`Within TTFT p95 ≤ 2000 ms, vllm serves about 450 users who send a request every 30 s; 64 requests/s,
-    divided evenly, take 5 such servers, 19 USD per hour.`
-
-    `probe`: any, for how its users send, and for the price of a server. None without an answer.
-    """
-    _, value, _ = capacity.interval
-    if value is None or not limits:
-        return None
-    within = " and ".join(
-        measure(f"{limit.metric}.{limit.share}").at_most(limit.limit_ms) for limit in limits
-    )
-    more = " or more" if may_be_higher(capacity) else ""
-    serves = _users(value, more) if capacity.kind == "rate" else _at_once(int(value), more, probe)
-    price = probe.cost.price if probe.cost else None
-    return f"Within {within}, {capacity.label} serves {serves}{_servers(capacity, value, price)}."
-
-
-def _users(rate: float, more: str) -> str:
-    count = float(f"{rate * USER_EVERY_S:.2g}")
-    users = f"{count:,.0f}" if count >= 10 else short(count, 2)
-    noun, send = ("user", "sends") if count == 1 else ("users", "send")
-    return f"about {users} {noun}{more} who {send} a request every {USER_EVERY_S} s"
-
-
-def _at_once(count: int, more: str, probe: CellResult) -> str:
-    """Users of a closed loop wait for their answers: how long they think decides how many there can be."""
-    if probe.sessions is not None:
-        return f"{counted(count, 'recorded session')}{more} at once"
-    thinks_s = known(probe.load.think_time_s)
-    pause = f"{as_given(thinks_s)} s after an answer, on average" if thinks_s else "as soon as an answer ends"
-    noun, send = ("user", "sends") if count == 1 else ("users", "send")
-    return f"{count} {noun}{more} at once who {send} the next request {pause}"
-
-
-def _servers(capacity: Capacity, value: float, price: Price | None) -> str:
-    """The servers that the highest load of the search takes; "" where one is enough."""
-    if capacity.highest is None or capacity.highest <= value:
-        return ""
-    count = math.ceil(capacity.highest / value)
-    unit = "requests/s" if capacity.kind == "rate" else "of them"
-    at_most = "at most " if may_be_higher(capacity) else ""
-    cost = f", {as_given(round(count * price.per_hour, 2))} {price.currency} per hour" if price else ""
-    return f"; {as_given(capacity.highest)} {unit}, divided evenly, take {at_most}{count} such servers{cost}"
 
 
 def _load_words(kind: str, value: float) -> str:

@@ -1,7 +1,8 @@
 """Estimates the load up to which a backend keeps the scenario's limits, from the probes of a search."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ MOST_BEYOND = 0.05  # target of a limit that no request may miss: a miss counts 
 # A load has not so small a part of the share beyond a limit that a lower one has, and a server that is given
 # more has not so many times fewer answers per second: another probe tells.
 LESS, MORE = 0.5, 1.1
+AGAIN = 2  # probes that agree are believed
+DOUBTED = 2.0  # times what the limit allows, from which on a probe is doubted where others contradict it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,54 +65,104 @@ class Contradiction(NamedTuple):
 
     load: float
     clear: float  # times what the limit allows, from which on a probe has failed clearly
-    agreed: int  # probes that did
+    failed_in: tuple[
+        int, ...
+    ]  # the start of each probe that did and that no long one of its start contradicts
     outvoted: bool  # by more long ones that did not
+    carried_in: frozenset[int]  # starts in which a long one did not
 
-    @property
-    def open(self) -> bool:
-        """Whether another long probe would tell which to trust."""
-        return self.agreed < 2 and not self.outvoted
+    def is_open(self, start: int) -> bool:
+        """Whether another long probe in this start would tell which to trust.
+
+        Two in one start tell that it is no disturbance, and one in another start whether it is the start.
+        """
+        if start in self.failed_in:
+            return self.failed_in.count(start) < AGAIN and len({*self.failed_in}) < AGAIN
+        return not self.outvoted and len({*self.failed_in}) < AGAIN
 
 
 class _Probed(NamedTuple):
     load: float
+    start: int
     long: bool
     times: float  # the share beyond a limit over the share that may be, in the worst limit
     per_s: float  # answers
 
+    @property
+    def clear(self) -> float:
+        """The times from which on another probe fails as clearly as this one."""
+        return min(CLEAR, LESS * self.times)
 
-def contradictions(short: Sequence[CellResult], long: Sequence[CellResult]) -> Iterator[Contradiction]:
+    def carries(self, failed: "_Probed") -> bool:
+        """Whether this is a long probe that did far better at the load of another one, or above."""
+        return self.long and self.load >= failed.load and self.times < failed.clear
+
+
+def slow_starts(short: Sequence[CellResult], long: Sequence[CellResult], starts: int) -> frozenset[int]:
+    """Starts that carry less than another one: two of their probes failed clearly at loads that a long probe
+    of the other carried, and that no long one of their own did. A single one may have been disturbed.
+    """
+    found = _all_probed(short, long, starts)
+    failed = [probe for probe in found if probe.times >= DOUBTED]
+    against = Counter(
+        probe.start
+        for probe in failed
+        if (carried_in := {other.start for other in found if other.carries(probe)})
+        and probe.start not in carried_in
+    )
+    return frozenset(start for start, count in against.items() if count >= AGAIN)
+
+
+def of_starts(probes: Sequence[CellResult], starts: int, wanted: Container[int]) -> list[CellResult]:
+    return [cell for cell in probes if cell.repeat % starts in wanted]
+
+
+def contradictions(
+    short: Sequence[CellResult], long: Sequence[CellResult], starts: int
+) -> Iterator[Contradiction]:
     """Yields them by ascending load."""
-    found = [_probed(cell, short=True) for cell in short]
-    found += [_probed(cell) for cell in long if not is_spoiled(cell)]
-    for load in sorted({probe.load for probe in found if probe.times >= CLEAR}):
+    found = _all_probed(short, long, starts)
+    for load in sorted({probe.load for probe in found if probe.times >= DOUBTED}):
         here = [probe for probe in found if probe.load == load]
         worst = max(here, key=lambda probe: (probe.times, probe.long))
-        clear = min(CLEAR, LESS * worst.times)
-        carried = [probe for probe in found if probe.times < clear]
+        carried = [probe for probe in found if probe.times < worst.clear]
         least = MORE * worst.per_s if worst.long else math.inf  # a short one may fill an engine only
         if any(probe.load >= load or probe.per_s > least for probe in carried):
-            votes = [(probe.long, probe.times >= clear) for probe in here]
-            against = votes.count((True, False)) > votes.count((True, True))
-            yield Contradiction(load, clear, sum(failed for _, failed in votes), against)
+            well = [probe.start for probe in carried if probe.long and probe.load == load]
+            failed = [probe for probe in here if probe not in carried and probe.start not in well]
+            outvoted = len(well) > sum(probe.long for probe in failed)
+            failed_in = tuple(probe.start for probe in failed)
+            yield Contradiction(load, worst.clear, failed_in, outvoted, frozenset(well))
 
 
-def undisturbed(short: Sequence[CellResult], long: Sequence[CellResult]) -> list[CellResult]:
-    """Long probes without those that failed clearly where most at the same load did not, and without those
-    that the client spoiled where another one tells of the same load.
+def undisturbed(short: Sequence[CellResult], long: Sequence[CellResult], starts: int) -> list[CellResult]:
+    """Long probes without those that failed clearly where most at the same load did not, or another one in
+    the same start, and without those that the client spoiled where another one tells of the same load.
     """
-    clear = {at.load: at.clear for at in contradictions(short, long) if at.outvoted}
-    kept = [cell for cell in long if _probed(cell).times < clear.get(cell.load.value, math.inf)]
+    doubted = {at.load: at for at in contradictions(short, long, starts)}
+    kept = [cell for cell in long if not _left_out(cell, doubted.get(cell.load.value), starts)]
     known = {cell.load.value for cell in kept if not is_spoiled(cell)}
     return [cell for cell in kept if cell.load.value not in known or not is_spoiled(cell)]
 
 
-def _probed(cell: CellResult, *, short: bool = False) -> _Probed:
+def _left_out(long: CellResult, at: Contradiction | None, starts: int) -> bool:
+    if at is None or _probed(long, starts).times < at.clear:
+        return False
+    return at.outvoted or long.repeat % starts in at.carried_in
+
+
+def _all_probed(short: Iterable[CellResult], long: Iterable[CellResult], starts: int) -> list[_Probed]:
+    """Leaves out long ones that the client spoiled."""
+    found = [_probed(cell, starts, short=True) for cell in short]
+    return found + [_probed(cell, starts) for cell in long if not is_spoiled(cell)]
+
+
+def _probed(cell: CellResult, starts: int, *, short: bool = False) -> _Probed:
     limits = cell.slo.limits if cell.slo and not any(refuted(cell, short=short)) else (None,)
     times = max((1 - limit.within if limit else 1.0) / _target(limit) for limit in limits)
     left = left_per_s(cell)
     per_s = left if math.isfinite(left) else cell.requests_per_s or 0.0
-    return _Probed(cell.load.value, not short, times, per_s)
+    return _Probed(cell.load.value, cell.repeat % starts, not short, times, per_s)
 
 
 def _target(limit: Limit | None) -> float:

@@ -9,6 +9,7 @@ from harness.model.numbers import counted, short
 from harness.report.wording import listing, plain
 from harness.verdicts import capacity
 from harness.verdicts.capacity_pairs import ratio_words
+from harness.verdicts.capacity_users import sentence
 
 MOST_PAIRS = 5  # verdicts that are spelled out; summary.json has all
 MOST_SPELLED = 3  # answers that have lines of their own
@@ -82,7 +83,7 @@ def _meaning(summary: Summary, result: Capacity) -> str | None:
     mine = [cell for cell in summary.cells if cell.label == result.label]
     limits = next((cell.slo.limits for cell in mine if cell.slo is not None), ())
     priced = next((cell for cell in mine if cell.cost), mine[0])
-    return capacity.sentence(result, limits, priced)
+    return sentence(result, limits, priced)
 
 
 def carries_more(summary: Summary) -> Iterator[str]:
