@@ -86,6 +86,7 @@ def _tokens(cell: Evidence) -> NDArray[np.int32]:
     "fault where prompts ask for such a text",
     cause="engine",
     eases=True,
+    certain=True,
 )
 def _errors(cell: Evidence) -> Iterator[Violation]:
     answers = [text for _, text in _texts(cell)]
@@ -105,6 +106,7 @@ def _errors(cell: Evidence) -> Iterator[Violation]:
     "`curl`. It is no fault where weights are dummies, or where these prompts have one right answer",
     cause="engine",
     eases=True,
+    certain=True,
 )
 def _same(cell: Evidence) -> Iterator[Violation]:
     if not cell.facts.workload.prompts_differ or cell.requested is None:
@@ -129,6 +131,7 @@ def _same(cell: Evidence) -> Iterator[Violation]:
     "`curl`, and try another number type or attention backend. It is no fault where weights are dummies",
     cause="engine",
     eases=True,
+    certain=True,
 )
 def _one_token(cell: Evidence) -> Iterator[Violation]:
     answers, tokens = list(_meant(cell)), _tokens(cell)
@@ -156,6 +159,7 @@ def _times(text: str) -> float:
     "not sent, or empty events; compare characters/s, and look at a stream with `curl`",
     cause="engine",
     eases=True,
+    certain=True,
 )
 def _silent(cell: Evidence) -> Iterator[Violation]:
     rows = cell.records.requests

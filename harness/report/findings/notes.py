@@ -34,7 +34,7 @@ _OF_EVERY_FIGURE = (
     IssueCode.NO_MANIFEST,
 )
 # Ranks of warnings: what changes the meaning of every figure first.
-_RUN, _INVALID, _SUSPECT, _IN_PART, _SETTING = range(5)
+_RUN, _INVALID, _SURE, _SUSPECT, _IN_PART, _SETTING = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +209,10 @@ def _validity(summary: Summary) -> Iterator[Note]:
         what = f"{texts[0]}{' (others similar)' if len(set(texts)) > 1 else ''}"
         places = list(dict.fromkeys(subject for subject, _ in cases))
         text = f"{title} {_places_words(places)}: {what}"
-        # Of a dead engine the failed requests and the few samples are the consequence.
+        # Of a dead engine the failed requests and the few samples are the consequence. Answers that are worth
+        # nothing matter more than how exactly their times are known.
         sure = code in RULES and RULES[code].certain
-        doubt = _IN_PART if all(reason.metrics for reason in reasons) else _SUSPECT
+        doubt = _IN_PART if all(reason.metrics for reason in reasons) else _SURE if sure else _SUSPECT
         rank = doubt if title == "SUSPECT" else _RUN if sure else _INVALID
         at = places[0] if len(places) == 1 else counted(len(places), "cell")
         brief = plain(f"{title} {at}: {what}")

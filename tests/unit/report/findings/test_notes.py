@@ -1,7 +1,7 @@
 """Notes next to the numbers."""
 
 from harness.model import CellResult
-from harness.report.findings.notes import notes
+from harness.report.findings.notes import most_important, notes
 from tests.factories.documents import made
 from tests.factories.summaries import summary
 
@@ -22,3 +22,20 @@ def test_fields_that_engines_of_two_kinds_were_sent_may_be_ignored_by_some():
         'vllm and other were sent {"top_k": 20}: an engine that does not know a field may ignore it'
     ]
     assert about_fields(old="vllm", new="vllm") == []
+
+
+def test_worthless_answers_of_one_engine_come_before_doubts_about_the_times_of_all():
+    """With many doubts the first screen has the first two."""
+    busy = {
+        "verdict": "SUSPECT",
+        "code": "contended",
+        "measured": "1.9 of 2 cores",
+        "limit": "10%",
+        "hint": "x",
+    }
+    errors = busy | {"code": "errors-as-answers", "measured": "3 of 64 answers"}
+    cells = [
+        made(CellResult, label=label, backend=label, validity={"verdict": "SUSPECT", "reasons": reasons})
+        for label, reasons in (("a", [busy]), ("b", [busy, errors]))
+    ]
+    assert [note.code for note in most_important(summary(*cells))] == ["errors-as-answers", "contended"]
