@@ -9,6 +9,9 @@ import pytest
 # Modules and tests stay to the end: the collector would go over all of them again and again.
 gc.disable()
 
+# Workers of pytest-xdist have 80 here, and a test would print other lines in one of them than alone.
+os.environ.pop("COLUMNS", None)
+
 
 def pytest_collection_finish():
     gc.freeze()

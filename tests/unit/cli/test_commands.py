@@ -58,8 +58,7 @@ def test_a_text_ends_with_its_line(text, printed, capsys):
     assert capsys.readouterr().out == 2 * printed
 
 
-def test_of_text_and_document_only_the_one_that_is_asked_for_is_made(capsys, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+def test_of_text_and_document_only_the_one_that_is_asked_for_is_made(capsys):
     put(Result(lambda _screen: 1 / 0, lambda: {"a": [1]}), as_json=True)
     assert json.loads(capsys.readouterr().out) == {"a": [1]}
     put(Result(lambda screen: f"{screen.width} {screen.rows}", lambda: 1 / 0))
