@@ -24,7 +24,7 @@ from harness.imports import (
     vllm,
 )
 from harness.imports.source import Document, ReadFile, Source, all_next_to, wrong
-from harness.imports.taken import LOAD, VERSION, WHEN, ZONE, Taken
+from harness.imports.taken import LOAD, UNKNOWN_LOAD, VERSION, WHEN, ZONE, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 from harness.model.imported import RESULT_SUFFIXES
 from harness.model.numbers import as_given, counted, short
@@ -106,9 +106,11 @@ def _complete(taken: Taken, source: Source) -> Taken:
 
 
 def _capped(taken: Taken) -> Taken:
-    """Sets a rate with at most so many requests in flight apart from the same rate with another cap."""
-    if taken.load.kind != "rate" or not taken.cap:
+    """Sets a rate, or an unknown load, with a cap on the requests in flight apart from that with another."""
+    if taken.load.kind == "concurrency" or not taken.cap:
         return taken
+    if taken.load == UNKNOWN_LOAD:
+        return replace(taken, variant=f"max{taken.cap}")
     rate = as_given(taken.load.value)
     most = counted(taken.cap, "request")
     sent_ns = taken.records.requests["sent_ns"]
