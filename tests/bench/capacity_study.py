@@ -4,7 +4,7 @@
     python -m tests.bench.capacity_study --arrivals  # how far chance moves a probe, plain and typical
     python -m tests.bench.capacity_study --pairs     # verdicts on the capacities of two servers
     python -m tests.bench.capacity_study --slots     # verdicts on servers of few slots, and of half as many
-    python -m tests.bench.capacity_study --disturbed # one probe of a search is disturbed
+    python -m tests.bench.capacity_study --disturbed # a probe is disturbed, or a start is slow
     python -m tests.bench.capacity_study --wire 1       # through the scripted server, in real time
 
 A row is a server of so many slots whose service times are lognormal around their mean. Its truth is the
@@ -59,10 +59,30 @@ LONG = 400_000
 TOKENS = 2
 FASTER = 1.3  # in a study of pairs
 SLOWED = 1.5  # of the service times of a disturbed probe
-DISTURBED = (("none", None), ("2nd short", (False, 1)), ("4th short", (False, 3)), ("1st long", (True, 0)),
-             ("2nd long", (True, 1)), ("3rd long", (True, 2)))  # fmt: skip
+SLOW = 1.3  # times that services of a slow start take
 SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 LIKELY_APART = 0.02  # of the starts of one engine
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What makes a server slower for a while."""
+
+    name: str = "none"
+    probe: tuple[bool, int] | None = None  # disturbed: whether it is a long one, and which of its length
+    share: float = 0.0  # of the probes, which are disturbed by chance
+    slow: int | None = None  # start whose services take SLOW times as long
+    drift: float = 0.0  # of the service times, from each probe to the next
+
+
+TROUBLES = (
+    Trouble(),
+    *(Trouble(f"{name} short", probe=(False, number)) for number, name in ((1, "2nd"), (3, "4th"))),
+    *(Trouble(f"{name} long", probe=(True, number)) for number, name in enumerate(("1st", "2nd", "3rd"))),
+    Trouble("one in ten", share=0.1),
+    *(Trouble(f"start {start + 1} slow", slow=start) for start in range(3)),
+    Trouble("drift of 0.5%", drift=0.005),
+)
 
 
 @dataclass(frozen=True)
@@ -224,23 +244,26 @@ def searched(
     searches: int,
     sizes: ProbeSizes,
     apart: float = 0.0,
-    disturbed: tuple[bool, int] | None = None,
+    trouble: Trouble = TROUBLES[0],
 ) -> tuple[list[CellResult], list[float]]:
     """Its cells as harness.run.execute asks for them, and their seconds.
 
-    `apart`: standard deviation of the logarithm of a start's service times. `disturbed`: whether a long probe
-    is, and which of its length; its services take SLOWED times as long.
+    `apart`: standard deviation of the logarithm of a start's service times.
     """
-    slower = np.exp(apart * np.random.default_rng(seed).standard_normal(searches)).tolist()
-    started = [replace(server, service_s=factor * server.service_s) for factor in slower]
+    random = np.random.default_rng(seed)
+    slower = np.exp(apart * random.standard_normal(searches)).tolist()
+    if trouble.slow is not None:
+        slower[trouble.slow] *= SLOW
     measured: list[CellResult] = []
     seconds: list[float] = []
     for block in make_plan([server.name], capacity_grid(server.load), searches):
         for planned in probes(block, searches, sizes, lambda: measured):
-            at = started[planned.repeat % searches]
+            factor = slower[planned.repeat % searches] * (1 + trouble.drift * len(measured))
             is_long = planned.repeat >= searches
-            if disturbed == (is_long, sum((one.repeat >= searches) == is_long for one in measured)):
-                at = replace(at, service_s=SLOWED * at.service_s)
+            number = sum((other.repeat >= searches) == is_long for other in measured)
+            if trouble.probe == (is_long, number) or random.random() < trouble.share:
+                factor *= SLOWED
+            at = replace(server, service_s=factor * server.service_s)
             result, lasted_s = cell(at, planned, seed)
             measured.append(result)
             seconds.append(lasted_s)
@@ -254,6 +277,8 @@ class Studied:
     answers: list[float]
     inside: float  # share of the intervals that hold the truth
     load_s: float  # of a run, on average
+    probes: float  # likewise
+    false: float  # share of the pairs of these runs, which are equal, with a verdict
 
 
 def shares(answers: list[float], true: float) -> tuple[float, float]:
@@ -268,19 +293,35 @@ def study(
     runs: int,
     searches: int,
     seconds: float,
-    disturbed: tuple[bool, int] | None = None,
+    trouble: Trouble = TROUBLES[0],
 ) -> Studied:
     sizes = ProbeSizes(seconds, answers_needed(server.slo), server.load.requests)
-    answers, inside, load_s = [], 0, 0.0
+    found: list[Capacity] = []
+    load_s, probed = 0.0, 0
     for number in range(runs):
         moved = _moved(server, number / runs)
-        cells, lasted_s = searched(moved, number, searches, sizes, disturbed=disturbed)
-        (found,) = capacity(cells, searches)
-        low, value, high = found.interval
-        answers.append(value or 0.0)
-        inside += (low or 0.0) <= true <= (math.inf if high is None else high)
+        cells, lasted_s = searched(moved, number, searches, sizes, trouble=trouble)
+        found += capacity(cells, searches)
         load_s += sum(lasted_s)
-    return Studied(answers, inside / runs, load_s / runs)
+        probed += len(cells)
+    inside = [(low or 0.0) <= true <= (math.inf if high is None else high)
+              for low, _, high in (each.interval for each in found)]  # fmt: skip
+    return Studied(
+        answers=[each.value or 0.0 for each in found],
+        inside=float(np.mean(inside)),
+        load_s=load_s / runs,
+        probes=probed / runs,
+        false=_false(found),
+    )
+
+
+def _false(equal: list[Capacity]) -> float:
+    """Share of the pairs of equal servers with a verdict."""
+    return float(
+        np.mean(
+            [capacity_pair(a, b, None).verdict != "undecided" for a, b in combinations(equal, 2)] or [0.0]
+        )
+    )
 
 
 def pairs(arguments: argparse.Namespace) -> list[str]:
@@ -302,18 +343,18 @@ def pairs(arguments: argparse.Namespace) -> list[str]:
                 ]
                 for seed, one in ((0, server), (arguments.times, faster))
             )
-            false = [capacity_pair(a, b, None).verdict != "undecided" for a, b in combinations(equal, 2)]
+            false = _false(equal)
             found = [capacity_pair(a, b, None) for a in ahead for b in equal]
             inside = [
                 (low or 0.0) <= true <= (high or math.inf) for low, _, high in (one.ratio for one in found)
             ]
             print(
-                f"{server.name:<30} {apart:>13.0%} {np.mean(false):>6.1%} {true:>10.3f} "
+                f"{server.name:<30} {apart:>13.0%} {false:>6.1%} {true:>10.3f} "
                 f"{np.mean([one.verdict == 'more' for one in found]):>6.1%} {np.mean(inside):>6.1%}",
                 flush=True,
             )
             likely = apart <= LIKELY_APART
-            if (likely and np.mean(false) > WRONG_LIMIT) or any(one.verdict == "fewer" for one in found):
+            if (likely and false > WRONG_LIMIT) or any(one.verdict == "fewer" for one in found):
                 wrong.append(server.name)
     return wrong
 
@@ -328,33 +369,37 @@ def slots(arguments: argparse.Namespace) -> list[str]:
         for apart in (0.0, 0.02, 0.05):
             found = {count: _of_slots(count, sigma, apart, arguments) for count in SLOTS}
             for count, mine in found.items():
-                false = [capacity_pair(a, b, None).verdict != "undecided" for a, b in combinations(mine, 2)]
+                false = _false(mine)
                 half = [capacity_pair(a, b, None).verdict for a in mine for b in found.get(count // 2, ())]
                 share = f"{np.mean([verdict == 'more' for verdict in half]):.1%}" if half else "-"
-                print(f"{count:>5} {sigma:>6} {apart:>13.0%} {np.mean(false):>6.1%} {share:>6}", flush=True)
-                if (apart <= LIKELY_APART and np.mean(false) > 2 * WRONG_LIMIT) or "fewer" in half:
+                print(f"{count:>5} {sigma:>6} {apart:>13.0%} {false:>6.1%} {share:>6}", flush=True)
+                if (apart <= LIKELY_APART and false > 2 * WRONG_LIMIT) or "fewer" in half:
                     wrong.append(f"{count} slots")
     return wrong
 
 
 def disturbed(arguments: argparse.Namespace) -> list[str]:
-    """Prints the answers of searches of which one probe met a server that was busy with something else."""
-    print(f"{arguments.times} runs a row; one probe of each meets services of {SLOWED:g} times the length")
-    print(f"{'server':<30} {'disturbed':<9} {'truth':>6}  {'answers':<21} {'above':>6} {'>10% below':>11} "
-          f"{'inside':>6} {'load':>5}")  # fmt: skip
+    """Prints the answers of searches of which a probe met a server that was busy with something else, or one
+    start of the engine came out slow. The truth is that of the other starts.
+    """
+    print(f"{arguments.times} runs a row; a disturbed probe meets services of {SLOWED:g} times the length, "
+          f"a slow start {SLOW:g} times; false: pairs of these runs with a verdict")  # fmt: skip
+    print(f"{'server':<30} {'trouble':<13} {'truth':>6}  {'answers':<21} {'above':>6} {'>10% below':>11} "
+          f"{'inside':>6} {'false':>6} {'probes':>6} {'load':>5}")  # fmt: skip
     wrong = []
     for server in (*SERVERS, _with_slots(6, 0.6), _with_slots(24, 0.6)):
         if arguments.only not in server.name:
             continue
         true = truth(server)
-        for name, which in DISTURBED:
-            found = study(server, true, arguments.times, arguments.searches, arguments.seconds, which)
+        for trouble in TROUBLES:
+            found = study(server, true, arguments.times, arguments.searches, arguments.seconds, trouble)
             above, below = shares(found.answers, true)
             spread = ", ".join(f"{value:.4g}" for value in np.quantile(found.answers, [0, 0.5, 1]))
-            print(f"{server.name:<30} {name:<9} {true:>6.4g}  {spread:<21} {above:>6.1%} {below:>11.1%} "
-                  f"{found.inside:>6.1%} {found.load_s:>5.0f}", flush=True)  # fmt: skip
-            if np.median(found.answers) < (1 - BELOW) * true:
-                wrong.append(f"{server.name}, {name}")
+            print(f"{server.name:<30} {trouble.name:<13} {true:>6.4g}  {spread:<21} {above:>6.1%} "
+                  f"{below:>11.1%} {found.inside:>6.1%} {found.false:>6.1%} {found.probes:>6.1f} "
+                  f"{found.load_s:>5.0f}", flush=True)  # fmt: skip
+            if trouble.slow is None and np.median(found.answers) < (1 - BELOW) * true:
+                wrong.append(f"{server.name}, {trouble.name}")
     return wrong
 
 
@@ -442,7 +487,7 @@ def main() -> int:
     parser.add_argument("--arrivals", action="store_true", help="what typical arrivals do, instead")
     parser.add_argument("--pairs", action="store_true", help="verdicts on two servers, instead")
     parser.add_argument("--slots", action="store_true", help="verdicts on servers of few slots, instead")
-    parser.add_argument("--disturbed", action="store_true", help="searches with one disturbed probe, instead")
+    parser.add_argument("--disturbed", action="store_true", help="disturbed probes and slow starts, instead")
     parser.add_argument("--wire", type=int, metavar="N", help="real runs of N searches instead")
     parser.add_argument("--requests", type=int, default=32, help="least of a load point, with --wire")
     arguments = parser.parse_args()
