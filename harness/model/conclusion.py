@@ -199,6 +199,7 @@ class NextStep(Record, frozen=True, kw_only=True):
             "Command to run, which begins with `bench`; or advice, or what to add to the command of this run."
         ),
     ]
+    is_command: Annotated[bool, doc("Whether that is a command for a shell.")] = False
     expected_s: Annotated[
         float | None, doc("Expected time of the command, s; null: no command, or nothing to judge by.")
     ] = None

@@ -86,7 +86,7 @@ def beyond_loads(summary: Summary) -> Iterator[str]:
 def steps(summary: Summary, manifest: Manifest | None = None) -> Iterator[Line]:
     """What to run next, and why."""
     for step in conclude(summary, manifest).next_steps:
-        do = f"`{step.do}`" if step.do.startswith("bench ") else step.do
+        do = f"`{step.do}`" if step.is_command else step.do
         yield Line(f"{step_words(step)}: {do}", "advice")
 
 

@@ -69,7 +69,7 @@ def next_steps(
     run = shlex.quote(plain(summary.run))
     steps = []
     if summary.state in _UNFINISHED:
-        steps.append(NextStep(why=_UNFINISHED[summary.state], do=f"bench resume {run}"))
+        steps.append(NextStep(why=_UNFINISHED[summary.state], do=f"bench resume {run}", is_command=True))
         # A new run would measure again what is there, and `bench resume` may close the same questions.
         found = [each for each in found if each.change is None and "bench resume" not in each.do]
     same = [each for each in found if each.change and not each.change.loads]
@@ -80,8 +80,8 @@ def next_steps(
         elif each is (other if each.change.loads else same)[0]:
             closed, others = (other, same) if each.change.loads else (same, [])
             steps.append(_new_run(closed, others, summary, manifest))
-    later = NextStep(why="to see a later change", do=f"bench compare {run} LATER-RUN")
-    yield from steps[:STEPS] or [later]
+    later = f"bench compare {run} LATER-RUN"
+    yield from steps[:STEPS] or [NextStep(why="to see a later change", do=later, is_command=True)]
 
 
 def _new_run(
@@ -91,9 +91,11 @@ def _new_run(
     changes = [each.change for each in found if each.change]
     changes += [each.change.of_cells for each in others if each.change]
     change = again.united(changes, summary, manifest)
+    do = again.command(manifest, change)
     return NextStep(
         why="; ".join(dict.fromkeys(each.why for each in found)),
-        do=again.command(manifest, change),
+        do=do,
+        is_command=do.startswith("bench "),
         expected_s=again.expected_s(summary, manifest, change),
         longest=again.is_longest(summary, change),
     )

@@ -111,9 +111,8 @@ def next_lines(
     A command has lines of its own, which a shell reads as one.
     """
     for number, step in enumerate(conclude(summary, manifest).next_steps):
-        is_command = step.do.startswith("bench ")
-        words = f"{step_words(step)}:{'' if is_command else f' {step.do}'}"
+        words = f"{step_words(step)}:{'' if step.is_command else f' {step.do}'}"
         yield from hanging("also:       " if number else "next:       ", words, columns, cut=False)
-        if is_command:
+        if step.is_command:
             known = {plain(summary.run): run or plain(summary.run)}
             yield from shell_lines([known.get(word, word) for word in shlex.split(step.do)], columns, " ")

@@ -250,6 +250,14 @@ def test_a_run_whose_name_is_a_word_of_the_advice_leaves_it_as_it_is():
     )
 
 
+def test_advice_of_a_file_is_no_command():
+    """A lone apostrophe in a hint that begins with `bench` was a traceback."""
+    made = summary(cell(validity=verdict("INVALID", "engine-died", "1", "0", "bench logs has the engine's")))
+    (step,) = conclude(made).next_steps
+    assert not step.is_command
+    assert list(next_lines(made, 80))[-1].endswith(f": {step.do}")
+
+
 def test_what_is_undecided_says_what_would_decide_it():
     made = two("not enough runs")
     pairs = [replace(one, lacks="about 9 runs would decide", runs_needed=9) for one in made.comparison]
