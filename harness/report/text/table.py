@@ -14,5 +14,8 @@ def terminal(summary: Summary, width: int, color: bool) -> str:
 
 def markdown(summary: Summary, manifest: Manifest | None = None) -> str:
     """What to run next is part of it: a terminal has that below the names of the files."""
-    then = [replace(step, label="next") for step in steps(summary, manifest)]
+    then = [
+        replace(step, label="also" if number else "next")
+        for number, step in enumerate(steps(summary, manifest))
+    ]
     return markdown_text.markdown(whole(summary, "range in brackets", then)) + "\n"

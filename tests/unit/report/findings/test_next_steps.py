@@ -97,9 +97,10 @@ def test_report_terminal_page_and_document_have_one_source(made, warnings, state
     assert lines(next_steps, made) == [" ".join(step.replace("`", "").split()) for step in steps]
     labelled = " ".join(f"{'also' if number else 'next'}: {step}" for number, step in enumerate(steps))
     assert " ".join(" ".join(next_lines(made, columns)).replace(" \\ ", " ").split()) == labelled
-    for step in found.next_steps:
-        do = f"`{step.do}`" if step.do.startswith("bench ") else step.do  # to be copied
-        assert "**next:** " + markdown_text.with_code(f"{step.why}: {do}") in markdown(made)
+    for number, step in enumerate(found.next_steps):
+        do = f"`{step.do}`" if step.is_command else step.do  # to be copied
+        label = "**also:** " if number else "**next:** "
+        assert label + markdown_text.with_code(f"{step.why}: {do}") in markdown(made)
     on_page, said = lines(wrong, made), [one.text for one in found.warnings[:WARNINGS]]
     assert on_page[: len(said)] == said
     assert any("hints" in line for line in on_page[len(said) :]) or not any(
