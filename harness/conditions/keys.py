@@ -18,9 +18,10 @@ Relation = Literal["engines", "variants", "itself"]
 class Key:
     """The first source that has a value gives it: `info`, `flags`, `variables`, `values`.
 
-    The manifest goes first. A name may be limited to one backend: `tgi/--max-total-tokens`. A flag
-    without an argument says what it stands for after `=`: `--enforce-eager=on`. Paths of `manifest` that
-    begin with a dot lie in its entry of the backend.
+    The manifest goes first. A name may be limited to one backend, `tgi/--max-total-tokens`, or be a pattern:
+    `*.model_config.dtype` is what vLLM and its forks report. A flag without an argument says what it stands
+    for after `=`: `--enforce-eager=on`. Paths of `manifest` that begin with a dot lie in its entry of the
+    backend.
     """
 
     code: str
