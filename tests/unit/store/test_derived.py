@@ -237,6 +237,10 @@ def test_the_values_that_were_computed_last_are_kept(run, monkeypatch):
     for name in ("second", "third"):
         shutil.copytree(run, run.parent / name)
     runs = [run, run.parent / "second", run.parent / "third"]
+    (cache_dir() / "derived").mkdir(parents=True)
+    foreign = cache_dir() / "derived/foreign.json"
+    foreign.touch()
     assert [ask(each, 1)[1] for each in (*runs, runs[2], runs[1])] == [True, True, True, False, False]
-    assert len(kept()) == 2
+    assert len(kept()) == 3
+    assert foreign.exists()
     assert ask(run, 2) == (2, True)
