@@ -9,6 +9,7 @@ from harness.model import CellResult
 from harness.model.load import LoadKind
 from harness.plan import Block, Cell, ProbeSizes, long_probe
 from harness.verdicts.crossing import (
+    AGAIN,
     Bracket,
     Contradiction,
     bracket,
@@ -106,7 +107,8 @@ def _other_end(
     loads: Sequence[float], start: int, starts: int, probes: Sequence[CellResult], left: Bracket
 ) -> Next | None:
     """A short probe of a load that others left behind, or kept, where this start has tried none: it may carry
-    more, or less. A long one follows where the start keeps what was too much for the others.
+    more, or less. A long one follows where the start keeps what was too much for the others, and is taken at
+    once where a load was measured again in it: a queue may take longer to build than a short one lasts.
     """
     here = of_starts(probes, starts, (start,))
     if len(here) == len(probes):
@@ -124,7 +126,7 @@ def _other_end(
         )
     if any(keeps) or not left.sure or left.sure in lengths:
         return None
-    return Next(loads.index(left.sure), False)
+    return Next(loads.index(left.sure), sum(cell.repeat >= starts for cell in here) >= AGAIN)
 
 
 def usually_at_most(loads: Sequence[float], starts: int) -> int:

@@ -97,20 +97,25 @@ class _Probed(NamedTuple):
         """Whether this is a long probe that did far better at the load of another one, or above."""
         return self.long and self.load >= failed.load and self.times < failed.clear
 
+    def outruns(self, failed: "_Probed") -> bool:
+        """Whether another long probe has too few answers per second, next to this one, for one engine."""
+        both = self.long and failed.long and self.start != failed.start
+        return both and self.times < failed.clear and self.per_s > MORE * failed.per_s
+
 
 def slow_starts(short: Sequence[CellResult], long: Sequence[CellResult], starts: int) -> frozenset[int]:
-    """Starts that carry less than another one: two of their probes failed clearly at loads that a long probe
-    of the other carried, and that no long one of their own did. A single one may have been disturbed.
+    """Starts that carry less than another one: two of their probes failed clearly, one at a load that a long
+    probe of the other carried, and each there or with fewer answers per second than the other had. No long
+    probe of their own carried these loads. A single one may have been disturbed.
     """
     found = _all_probed(short, long, starts)
     failed = [probe for probe in found if probe.times >= DOUBTED]
-    against = Counter(
-        probe.start
-        for probe in failed
-        if (carried_in := {other.start for other in found if other.carries(probe)})
-        and probe.start not in carried_in
+    failed = [probe for probe in failed if probe.start not in {at.start for at in found if at.carries(probe)}]
+    carried = {probe for probe in failed if any(other.carries(probe) for other in found)}
+    slower = Counter(
+        probe.start for probe in failed if probe in carried or any(other.outruns(probe) for other in found)
     )
-    return frozenset(start for start, count in against.items() if count >= AGAIN)
+    return frozenset(probe.start for probe in carried if slower[probe.start] >= AGAIN)
 
 
 def of_starts(probes: Sequence[CellResult], starts: int, wanted: Container[int]) -> list[CellResult]:

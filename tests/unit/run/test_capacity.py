@@ -296,6 +296,15 @@ def test_a_start_that_is_slow_each_time_widens_the_interval_and_is_named(slow):
     )
 
 
+def test_a_start_that_answers_less_is_tried_at_what_another_one_carried():
+    """A short probe kept the limits there: its queue was still short. From a server of 20/s and one of 15."""
+    tried = [*map(cell, (1, 2, 4, 8, 16)), cell(32, within=0.1, **flow(32, 20)), cell(18.22, repeat=3)]
+    tried += [cell(20, within=0.1, repeat=repeat, **flow(20, 15)) for repeat in (4, 7)]
+    assert next_probe(LOADS, 1, 3, tried) == (LOADS.index(18.22), True)
+    tried.append(cell(18.22, within=0.1, repeat=4, **flow(18.22, 15)))
+    assert only(tried).slow_starts == (1,)
+
+
 def test_the_answer_is_that_of_most_starts():
     found = only(searched([13, 20, 13]))
     low, value, high = found.interval
