@@ -15,7 +15,7 @@ MS = 1_000_000
 def records(*rows):
     """Each row: dict(intended, sent, texts=[ms…], outcome, phase, tokens, prompt, cached); times in ms.
 
-    `thoughts`: so many of the texts are reasoning, one token each.
+    `thoughts`: so many of the texts are reasoning, one token each. `reasoning`: the server counts other ones.
     """
     requests = empty_requests(len(rows))
     events = []
@@ -37,8 +37,8 @@ def records(*rows):
             requests[seq]["last_text_ns"] = requests[seq]["end_ns"] = moment * MS
         requests[seq]["text_events"] = len(texts)
         requests[seq]["output_tokens"] = row.get("tokens", len(texts))
-        named = (("prompt_tokens", "prompt"), ("cached_tokens", "cached"), ("reasoning_tokens", "thoughts"))
-        for field, key in named:
+        named = (("prompt_tokens", "prompt"), ("cached_tokens", "cached"))
+        for field, key in (*named, ("reasoning_tokens", "thoughts"), ("reasoning_tokens", "reasoning")):
             if key in row:
                 requests[seq][field] = row[key]
     return Records(

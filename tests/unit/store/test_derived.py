@@ -126,6 +126,11 @@ def test_nothing_that_changed_has_its_former_value(run, change):
     assert ask(run, 3) == (2, False)
 
 
+def test_a_run_that_has_another_name_has_another_value(run):
+    ask(run, 1)
+    assert ask(run.rename(run.parent / "renamed"), 2) == (2, True)
+
+
 def test_two_runs_have_values_of_their_own(run):
     other = run.parent / "other"
     shutil.copytree(run, other)

@@ -148,7 +148,8 @@ def test_one_token_over_and_over(token):
 
 def test_a_phrase_over_and_over_is_what_small_models_say():
     assert found([(PHRASE * 30)[: 5 * TOKENS]] * 2, tokens=TOKENS) == {}
-    assert found(["no, " * 12] * 2, tokens=TOKENS) == {}  # two tokens each time
+    assert found(["no, " * 20] * 2, tokens=40) == {}  # two tokens each time
+    assert found(["!" * 19 + " and then it goes on."] * 2) == {}
     assert found(["!" * 12] * 2, tokens=12) == {}  # too short to say
 
 
@@ -159,7 +160,7 @@ def test_tokens_without_text():
     }
     assert found(texts, tokens=4) == {}
     assert found(["é" * 12 + str(number) for number in range(10)]) == {}  # 25 bytes
-    assert found(texts, thoughts=2) == {}
+    assert found(texts, thoughts=2) == found(texts, thoughts=2, reasoning=UNKNOWN) == {}
     assert found(texts, calls=[CALL] * 10) == {}
 
 
