@@ -16,6 +16,7 @@ from harness.imports.taken import (
     ARRIVALS,
     INTENDED,
     LOAD,
+    MOST_S,
     OUTCOMES,
     TEXTS,
     TOKENS,
@@ -267,8 +268,9 @@ def _load(phase: dict[str, Any] | None, requests: int, where: str) -> Load:
 def _abandonment(phase: dict[str, Any]) -> Abandonment | None:
     """The users who hang up (`--request-cancellation-rate`, in percent); None: nobody does."""
     match phase.get("cancellation"):
-        case {"rate": int() | float() as percent, "delay": int() | float() as after_s} if percent > 0:
-            return Abandonment(share=percent / 100, after_s=after_s)
+        case {"rate": int() | float() as percent, "delay": int() | float() as after_s}:
+            if 0 < percent <= 100 and 0 <= after_s <= MOST_S:
+                return Abandonment(share=percent / 100, after_s=after_s)
     return None
 
 

@@ -479,6 +479,16 @@ def test_users_of_aiperf_who_hang_up_are_no_failures(tmp_path):
     assert (taken.load.abandonment.share, taken.load.abandonment.after_s) == (0.2, 0.05)
 
 
+@pytest.mark.parametrize(
+    "cancellation", [{"rate": 500, "delay": 1}, {"rate": 9, "delay": -1}, {"rate": 9, "delay": 1e300}]
+)
+def test_shares_and_waits_of_aiperf_that_cannot_be_are_nobody_s(tmp_path, cancellation):
+    phase = {"kind": "profiling", "type": "concurrency", "concurrency": 1, "cancellation": cancellation}
+    foreign.write(tmp_path / "profile_export_aiperf.json", {"input_config": {"phases": [phase]}})
+    file = foreign.write_lines(tmp_path / "profile_export.jsonl", foreign.aiperf_lines(requests=6))
+    assert not taken_of(file).load.abandonment
+
+
 MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples_completed": 400,
           "n_samples_failed": 4, "duration_ns": 10**10, "state": "complete", "complete": True,
           "ttft": {"avg": 1e8, "median": 9e7, "percentiles": {"50": 9e7, "99.0": 2e8}}, "tpot": {},
