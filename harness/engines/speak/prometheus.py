@@ -28,14 +28,17 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
     alone where there is no `b`; `a{label="value"}` is 0 where that label of `a` has other values only.
     `a / b` is a quotient, of each label set by itself.
     """
-    named = {name: re.split(r" ([+/]) ", series) for name, series in {**counters, **gauges}.items()}
-    samples = _samples(text, [part for parts in named.values() for part in parts[::2]])
+    named = {
+        name: [side.split(" + ") for side in series.split(" / ", 1)]
+        for name, series in {**counters, **gauges}.items()
+    }
+    samples = _samples(text, [part for sides in named.values() for side in sides for part in side])
     values = {}
-    for name, parts in named.items():
-        found = [value for part in parts[::2] for value in samples.get(part, ())]
-        if "/" in parts:
-            found = _quotients(*(samples.get(part, []) for part in parts[::2]))
-        if found and parts[0] in samples:
+    for name, sides in named.items():
+        found, *under = [[value for part in side for value in samples.get(part, ())] for side in sides]
+        if under:
+            found = _quotients(found, *under)
+        if found and sides[0][0] in samples:
             values[name] = together(name, found)
     return {name: value for name, value in values.items() if 0 <= value < math.inf}
 

@@ -81,6 +81,10 @@ def test_a_quotient_is_of_each_label_set_and_needs_both_sides(text, share):
     assert read_series(text, {}, {"kv_use": "used / all"}) == share
 
 
+def test_a_quotient_has_two_sides():
+    assert read_series("used 1\nall 4\n", {}, {"kv_use": "used / all / all"}) == {}
+
+
 def test_what_is_no_number_is_not_there():
     assert read_series("x down\n", {"output_tokens": "x"}, {}) == {}
     assert read_series("x NaN\ny 1\n", {"output_tokens": "x"}, {"running": "y"}) == {"running": 1.0}
