@@ -1,17 +1,20 @@
 """Fronts and services before an engine, most of them vLLM: read from their sources and documentation."""
 
 from dataclasses import replace
+from typing import Any
 
 from harness.mockserver.dialect import Dialect, Structure
 from harness.mockserver.dialects.common import CHAT_FIELDS, OPENAI_FORMATS
 from harness.mockserver.dialects.local import LLAMACPP
-from harness.mockserver.dialects.vllm import ALONE, VLLM
+from harness.mockserver.dialects.vllm import VLLM
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
 
 _LENGTH_FIELDS = CHAT_FIELDS | {"ignore_eos", "min_tokens"}
 
-_BEHIND = replace(VLLM, salt_field="", **ALONE)
+# They answer chats and completions alone.
+_ALONE: dict[str, Any] = dict.fromkeys(("responses", "messages", "embeddings", "rerank"))
+_BEHIND = replace(VLLM, salt_field="", **_ALONE)
 
 TRITON_VLLM = replace(
     _BEHIND,
@@ -63,7 +66,7 @@ LOCALAI = replace(
     shape=Shape(role="text"),
     version={"version": "{version}"},
     reset_answer={},
-    **ALONE,
+    **_ALONE,
 )
 
 TEXTGEN = Dialect(

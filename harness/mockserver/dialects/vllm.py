@@ -1,7 +1,6 @@
 """vLLM, checked with captures of the real server; its fork; and the plain server, which has its series."""
 
 from dataclasses import replace
-from typing import Any
 
 from harness.mockserver.dialect import Dialect, Errors, Kind, Path, Structure
 from harness.mockserver.dialects.common import MAX_MODEL_LEN, NO_ROUTE, OPENAI_FORMATS, TOKEN_COUNT
@@ -78,9 +77,6 @@ VLLM = Dialect(
     embeddings=VectorStyle(),
     rerank=RankStyle(bounded=True),
 )
-
-# It answers completions alone.
-ALONE: dict[str, Any] = dict.fromkeys(("responses", "messages", "embeddings", "rerank"))
 
 APHRODITE = replace(
     VLLM,
