@@ -9,7 +9,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from harness.apis import APIS
-from harness.client.answer import NoAnswer, NoAnswerError
+from harness.client.answer import NoAnswer, NoAnswerError, StatusError
 from harness.engines.provide.logged import Reporter
 from harness.engines.provide.shared_folders import Say
 from harness.engines.speak.dialect import Chat, render_body
@@ -64,6 +64,12 @@ class Liveness:
                 break
         return self._ending
 
+    def before_load(self, limit_s: float, stop: threading.Event, say: Say) -> Ending | None:
+        """The end of a running server that is not ready, as one that restarts; None: it is, or became so."""
+        if self._life is None and (why := self._unready()):
+            self._keep(self._asked(Silence(f"before a load: {why}", limit_s, closed=False), stop, say))
+        return self._ending
+
     def after_load(
         self, silence: Silence | None, stop: threading.Event, say: Say, *, suspected: bool
     ) -> Ending | None:
@@ -72,9 +78,23 @@ class Liveness:
         After a silence it is asked for a short answer, unless `stop` is set, which also ends the question.
         """
         found = self._asked(silence, stop, say) if silence else None
+        self._keep(found)
+        return self.look(suspected=suspected) or (found if silence and silence.closed else None)
+
+    def _keep(self, found: Ending | None) -> None:
         if found is not None and found.kind not in LATER_LOADS:
             self._ending = found
-        return self.look(suspected=suspected) or (found if silence and silence.closed else None)
+
+    def _unready(self) -> str:
+        """What the readiness path of a server answers, or why nothing does; "": all are ready, or lack it."""
+        try:
+            for server in self._servers:
+                server.check_reachable()
+        except (NoAnswerError, StatusError) as error:
+            return error.what
+        except SetupError:  # a gateway hides the path
+            pass
+        return ""
 
     def _asked(self, silence: Silence, stop: threading.Event, say: Say) -> Ending:
         """Asks each server for a short answer, again for a minute while one may come.

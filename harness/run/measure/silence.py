@@ -6,23 +6,20 @@ from harness.engines.liveness import Silence
 from harness.load.job import LoadResult
 from harness.records.layout import Outcome, Records
 
-_LEAST_REFUSED = 3  # a connection may fail once; of two replicas, one takes every other
-
 
 def silence_of(result: LoadResult, limit_s: float, *, deaf: bool) -> Silence | None:
     """None: the last requests had an answer, or a connection to get one."""
     count, closed = result.timeouts, result.closed_by == "silence"
-    if not count:
-        refused = _refused(result.records)
-        if refused < _LEAST_REFUSED:
-            return None
-        return Silence(f"its last {refused} requests got no connection", limit_s, False, deaf)
-    which = (
-        f"{count} requests in a row"
-        if closed
-        else f"its last {f'{count} requests' if count > 1 else 'request'}"
-    )
-    return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed, deaf)
+    if count:
+        which = f"{count} requests in a row" if closed else _its_last(count)
+        return Silence(f"{which} had no answer within {limit_s:g} s", limit_s, closed, deaf)
+    if refused := _refused(result.records):
+        return Silence(f"{_its_last(refused)} got no connection", limit_s, closed, deaf)
+    return None
+
+
+def _its_last(count: int) -> str:
+    return f"its last {count} requests" if count > 1 else "its last request"
 
 
 def _refused(records: Records) -> int:

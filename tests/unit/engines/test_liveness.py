@@ -232,6 +232,62 @@ def test_a_server_whose_counter_answers_again_did_not_die(monkeypatch, answers):
         assert ended(alive(counts=counts), CLOSED._replace(deaf=True)).kind == kind
 
 
+class TestBeforeALoad:
+    DOWN = NoAnswerError(NoAnswer.LOST, "no answer to GET /health: Connection refused", where="h")
+    LOADING = StatusError(503, "the server answers 503: Loading model", where="h")
+
+    @pytest.fixture
+    def readiness(self, monkeypatch):
+        """Lets the readiness path raise this, or answer."""
+
+        def set_to(error):
+            def check(server):
+                if error is not None:
+                    raise error
+
+            monkeypatch.setattr(Server, "check_reachable", check)
+
+        return set_to
+
+    @pytest.mark.parametrize("error", [None, SetupError("no such path on this server")])
+    def test_a_server_that_is_ready_or_hides_its_readiness_is_asked_nothing(self, answers, readiness, error):
+        readiness(error)
+        asked = answers(None)
+        assert alive().before_load(9, NEVER, quiet) is None
+        assert asked == []
+
+    @pytest.mark.parametrize("error", [DOWN, LOADING])
+    def test_one_that_restarts_is_waited_for(self, answers, readiness, error):
+        """It may have gone down after the last load, none of whose requests says so."""
+        readiness(error)
+        asked = answers(LOST, BUSY, None)
+        assert alive().before_load(9, NEVER, quiet) is None
+        assert len(asked) == 3
+
+    def test_one_that_stays_away_died_and_is_not_waited_for_again(self, monkeypatch, answers, readiness):
+        monkeypatch.setattr(liveness, "_ALIVE_S", -1)
+        readiness(self.DOWN)
+        answers(LOST)
+        engine = alive()
+        died = Ending("died", f"before a load: {self.DOWN.what}; then {LOST.what}")
+        assert engine.before_load(9, NEVER, quiet) == died
+        assert engine.look() == died
+
+    def test_nothing_is_concluded_once_the_run_is_stopped(self, answers, readiness):
+        readiness(self.DOWN)
+        answers(LOST)
+        stopped = threading.Event()
+        stopped.set()
+        assert alive().before_load(9, stopped, quiet) is None
+
+    def test_an_engine_of_ours_is_known_by_its_process(self, answers, readiness):
+        readiness(self.DOWN)
+        asked = answers(LOST)
+        ours = alive(life=SimpleNamespace(exited=lambda: None))
+        assert ours.before_load(9, NEVER, quiet) is None
+        assert asked == []
+
+
 def test_what_is_waited_for_is_shown_and_for_how_long(monkeypatch, answers):
     answers(None)
     shown, seen = [], threading.Event()

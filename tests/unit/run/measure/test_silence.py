@@ -25,7 +25,8 @@ def result(*outcomes, **settings):
         ([], None),
         ([OK, OK, OK, OK], None),
         ([REFUSED, REFUSED, REFUSED, OK], None),
-        ([OK, REFUSED, OK, REFUSED, REFUSED], None),
+        ([OK, REFUSED, OK, REFUSED], "its last request got no connection"),
+        ([OK, REFUSED, OK, REFUSED, REFUSED], "its last 2 requests got no connection"),
         ([OK, REFUSED, REFUSED, REFUSED], "its last 3 requests got no connection"),
         ([REFUSED] * 40, "its last 40 requests got no connection"),
         ([OK, REFUSED, REFUSED, REFUSED, Outcome.DROPPED], "its last 3 requests got no connection"),
@@ -33,7 +34,9 @@ def result(*outcomes, **settings):
     ],
 )
 def test_a_server_that_took_no_connection_at_the_end_is_asked(outcomes, why):
-    """Of one that restarted, all cells were measured while it was down, within a second each."""
+    """Of one that restarted, all cells were measured while it was down, within a second each. A load of one
+    user ends with one such request.
+    """
     found = silence_of(result(*outcomes), 9, deaf=False)
     assert (found and found.why) == why
     assert found is None or not found.closed
