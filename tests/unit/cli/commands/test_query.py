@@ -219,6 +219,17 @@ def test_more_files_than_may_be_open_are_opened_when_their_rows_are_read(
     assert query(capsys, tmp_path, f"{sql} order by all", "--csv") == held
 
 
+def test_a_cell_that_was_being_written_has_no_rows_and_no_fault(capsys, results, tmp_path):
+    (run,) = results.iterdir()
+    copied = copy_of(RunFolder(run), tmp_path)
+    whole = query(capsys, tmp_path, "select run, cell, count(*) from requests group by all")
+    assert whole[0] == ExitCode.OK
+    begun = copied.path / "cells" / "begun"
+    begun.mkdir()
+    (begun / "requests.parquet").write_bytes(b"PAR1")
+    assert query(capsys, tmp_path, "select run, cell, count(*) from requests group by all") == whole
+
+
 def test_no_link_is_followed_where_files_are_opened_by_name(capsys, results, tmp_path, monkeypatch):
     (run,) = results.iterdir()
     copied = copy_of(RunFolder(run), tmp_path)
