@@ -26,7 +26,7 @@ from harness.report.html.cells import counted_cells
 from harness.report.html.prose import prose
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
-from harness.report.html.tags import Html, details, hint, items, join, section, table, tag
+from harness.report.html.tags import Html, code, details, hint, items, join, section, table, tag
 from harness.report.view import Group, groups, leading, limits_ms, point_words
 from harness.report.wording import capital, listing, plain, were
 
@@ -152,7 +152,7 @@ def next_steps(source: Source) -> Iterator[Html]:
 def own_command(source: Source) -> Iterator[Html]:
     command = source.manifest.command if source.manifest else None
     if command and source.summary.cells:
-        shown = tag("code", plain(shlex.join(command), 400))
+        shown = code(plain(shlex.join(command), 400))
         yield tag("p", "This run: ", shown, class_="command")
 
 

@@ -1,5 +1,6 @@
 """HTML elements whose text cannot become markup: whatever is not Html is escaped."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import repeat
@@ -61,7 +62,13 @@ def with_code(words: str) -> Html:
     parts = words.split("`")
     if len(parts) % 2 == 0:
         return text(words)
-    return join(tag("code", part) if index % 2 else part for index, part in enumerate(parts))
+    return join(code(part) if index % 2 else part for index, part in enumerate(parts))
+
+
+def code(words: str) -> Html:
+    """A command is broken between its parts alone; a browser would break a flag at each hyphen too."""
+    parts = re.split(r"(\S*-\S*)", words)
+    return tag("code", *(tag("span", part) if index % 2 else part for index, part in enumerate(parts)))
 
 
 def items(entries: Iterable[str]) -> Html:

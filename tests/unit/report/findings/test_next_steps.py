@@ -53,6 +53,13 @@ def test_what_the_terminal_quotes_is_code_on_the_page():
     assert with_code(hint) == hint  # a lone backtick quotes nothing
 
 
+def test_a_command_on_the_page_is_broken_between_its_parts_alone():
+    """A browser breaks a line at each hyphen: `bench run -` ended one, and `-scenario` began the next."""
+    quoted = with_code("`bench run --scenario rag -v a=http://x-1`: more-or-less")
+    first, last = "<span>--scenario</span>", "<span>a=http://x-1</span>"
+    assert quoted == f"<code>bench run {first} rag <span>-v</span> {last}</code>: more-or-less"
+
+
 def test_a_dead_engine_stands_before_what_came_of_it():
     reasons = [
         reason
