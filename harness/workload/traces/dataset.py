@@ -20,6 +20,7 @@ Message = tuple[str, str]  # role, content
 
 MOST_CATEGORIES = 64  # each is a class of requests with figures of its own
 _LONGEST_CATEGORY = 40  # characters
+_LONGEST_HEAD = 10_000  # characters of the names of columns
 _ALL_TURNS = MAX_TOKENS  # of a request that was made to be sent as it is
 # What the files of SPEED-Bench hold before its own script has fetched the texts.
 _PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
@@ -82,14 +83,15 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
     """
     data, text = read_text(path)
     whole = _whole(text) if named in ("auto", "sharegpt") else None
-    kind = named if named != "auto" else "sharegpt" if whole is not None else _kind_of_lines(text)
+    separator = _separator(text)
+    kind = named if named != "auto" else "sharegpt" if whole is not None else "csv" if separator else "jsonl"
     if kind == "sharegpt" and whole is None:
         raise SpecError("is not a JSON list of conversations", where=str(path))
     entries: Iterator[tuple[int, Any]]
     if kind == "sharegpt":
         entries = enumerate(whole or (), start=1)
     else:
-        entries = _csv_rows(text) if kind == "csv" else json_lines(text)
+        entries = _csv_rows(text, separator or ",") if kind == "csv" else json_lines(text)
     prompts: list[Prompt] = []
     schemas: dict[str, Mapping[str, Any]] = {}  # by their text
     skipped: Counter[str] = Counter()
@@ -105,7 +107,7 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
         raise SpecError(
             f"holds no usable prompt: {reason}",
             where=f"{path}:{first_bad[reason]}" if reason in first_bad else str(path),
-            hint=f"{page_address('traces')} shows the formats",
+            hint=f"lines of JSON, or CSV with a column prompt: {page_address('traces')} shows the formats",
         )
     if (count := len({prompt.category for prompt in prompts})) > MOST_CATEGORIES:
         raise SpecError(
@@ -132,14 +134,18 @@ def _whole(text: str) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _kind_of_lines(text: str) -> str:
-    head = next((line for line in text.splitlines() if line.strip()), "")
-    return "csv" if "prompt" in next(csv.reader([head]), ()) else "jsonl"
+def _separator(text: str) -> str:
+    """What stands between the columns of CSV, by its first line, which names them; "" if it is none."""
+    head = text[:_LONGEST_HEAD].lstrip().partition("\n")[0].rstrip()
+    if head.startswith("{"):
+        return ""
+    return next((mark for mark in ",;\t" if "prompt" in next(csv.reader([head], delimiter=mark), ())), "")
 
 
-def _csv_rows(text: str) -> Iterator[tuple[int, Any]]:
+def _csv_rows(text: str, separator: str) -> Iterator[tuple[int, Any]]:
     """Rows as lines of JSON have them: without empty cells, and with numbers and schemas read."""
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # 131,072 else: prompts may be longer
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
     while True:
         try:
             row = next(reader, None)

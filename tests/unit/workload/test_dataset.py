@@ -162,6 +162,23 @@ def test_columns_of_csv_are_the_keys_of_lines(file):
     assert sum(dataset.skipped.values()) == 2
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_prompt_of_csv_may_be_long_and_columns_apart_by_other_marks(file, separator):
+    long = "word, " * 40_000
+    table = io.StringIO(newline="")
+    csv.writer(table, delimiter=separator).writerows([("output_tokens", "prompt"), (7, long), (8, "b;\tc")])
+    dataset = read_dataset(file(table.getvalue()))
+    assert (dataset.format, dataset.skipped) == ("csv", {})
+    assert [prompt.messages[0][1] for prompt in dataset.prompts] == [long, "b;\tc"]
+    assert [prompt.output_tokens for prompt in dataset.prompts] == [7, 8]
+
+
+@pytest.mark.parametrize("prompt", ["word " * 40_000, "a,prompt,b"])
+def test_a_line_of_json_is_no_head_of_csv(file, prompt):
+    dataset = read_dataset(file(json.dumps({"prompt": prompt})))
+    assert (dataset.format, len(dataset)) == ("jsonl", 1)
+
+
 def test_schemas_and_categories_are_both_classes(file):
     lines = [{"prompt": "a", "schema": SCHEMA}, {"prompt": "b", "category": "math"}]
     with pytest.raises(SpecError, match="has categories and schemas"):
