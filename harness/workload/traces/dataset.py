@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -232,9 +232,19 @@ def _message(item: object) -> Message:
     role, content = item.get("role", item.get("from")), item.get("content", item.get("value"))
     if not isinstance(role, str) or role not in _ROLES:
         raise BadRow("a message of an unknown role")
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        content = _joined(content)
     if not isinstance(content, str) or not content.strip():
         raise BadRow("a message without text")
     return _ROLES[role], _sendable(content)
+
+
+def _joined(parts: Sequence[Mapping[str, Any]]) -> str:
+    """The texts of parts, which OpenAI's API takes in the place of one text; joined as vLLM joins them."""
+    texts = [part.get("text") for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise BadRow("a message with a part that is no text")
+    return "\n".join(map(str, texts))
 
 
 def _sendable(text: str) -> str:

@@ -162,6 +162,15 @@ def test_columns_of_csv_are_the_keys_of_lines(file):
     assert sum(dataset.skipped.values()) == 2
 
 
+def test_a_message_of_parts_is_their_text(file):
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    texts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    contents = [texts, [*texts, image], []]
+    dataset = read_dataset(file([{"messages": [{"role": "user", "content": each}]} for each in contents]))
+    assert [prompt.messages for prompt in dataset.prompts] == [(("user", "a\nb"),)]
+    assert dataset.skipped == {"a message with a part that is no text": 1, "a message without text": 1}
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_a_prompt_of_csv_may_be_long_and_columns_apart_by_other_marks(file, separator):
     long = "word, " * 40_000
