@@ -87,6 +87,7 @@ class _Probed(NamedTuple):
     long: bool
     times: float  # the share beyond a limit over the share that may be, in the worst limit
     per_s: float  # answers
+    swings: bool  # a queue alone speaks against it, which may swing so near the capacity
 
     @property
     def clear(self) -> float:
@@ -109,7 +110,7 @@ def slow_starts(short: Sequence[CellResult], long: Sequence[CellResult], starts:
     probe of their own carried these loads. A single one may have been disturbed.
     """
     found = _all_probed(short, long, starts)
-    failed = [probe for probe in found if probe.times >= DOUBTED]
+    failed = [probe for probe in found if probe.times >= DOUBTED and not probe.swings]
     failed = [probe for probe in failed if probe.start not in {at.start for at in found if at.carries(probe)}]
     carried = {probe for probe in failed if any(other.carries(probe) for other in found)}
     slower = Counter(
@@ -163,11 +164,19 @@ def _all_probed(short: Iterable[CellResult], long: Iterable[CellResult], starts:
 
 
 def _probed(cell: CellResult, starts: int, *, short: bool = False) -> _Probed:
-    limits = cell.slo.limits if cell.slo and not any(refuted(cell, short=short)) else (None,)
-    times = max((1 - limit.within if limit else 1.0) / _target(limit) for limit in limits)
+    limits = cell.slo.limits if cell.slo else (None,)
+    times, load = max(map(_times, limits)), cell.load.value
     left = left_per_s(cell)
     per_s = left if math.isfinite(left) else cell.requests_per_s or 0.0
-    return _Probed(cell.load.value, cell.repeat % starts, not short, times, per_s)
+    is_refuted = any(refuted(cell, short=short))
+    swings = is_refuted and times <= 1 and math.isfinite(left) and MORE * left > load
+    return _Probed(
+        load, cell.repeat % starts, not short, _times(None) if is_refuted else times, per_s, swings
+    )
+
+
+def _times(limit: Limit | None) -> float:
+    return (1 - limit.within if limit else 1.0) / _target(limit)
 
 
 def _target(limit: Limit | None) -> float:

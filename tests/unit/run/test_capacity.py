@@ -305,6 +305,15 @@ def test_a_start_that_answers_less_is_tried_at_what_another_one_carried():
     assert only(tried).slow_starts == (1,)
 
 
+def test_a_queue_that_swings_near_the_capacity_makes_no_start_a_slow_one():
+    """Another start carried the same load, of a server of 20/s, and all latencies kept the limits."""
+    swings = {"arrivals": 566, "answered": 540, "in_system_first": 20.0, "in_system_last": 60.0}
+    tried = [*map(cell, (1, 2, 4, 8, 16)), cell(32, within=0.1, **flow(32, 20)), cell(19.5, repeat=4)]
+    tried += [cell(19.5, repeat=repeat, **swings) for repeat in (5, 8)]
+    assert not any(map(kept_limits, tried[-2:]))
+    assert only(tried).slow_starts == ()
+
+
 def test_the_answer_is_that_of_most_starts():
     found = only(searched([13, 20, 13]))
     low, value, high = found.interval
