@@ -60,7 +60,9 @@ class Change:
 
 
 def united(changes: Sequence[Change], summary: Summary, manifest: Manifest | None) -> Change:
-    """One change for all: the most of each number, and all loads. More requests get the time they need."""
+    """One change for all: the most of each number, and all loads. More requests, and more loads, get the time
+    that they need.
+    """
     kind = next((change.kind for change in changes if change.loads), "")
     loads = {load for change in changes if change.kind == kind for load in change.loads}
     numbers: dict[str, float] = {}
@@ -71,6 +73,9 @@ def united(changes: Sequence[Change], summary: Summary, manifest: Manifest | Non
         needed_s = math.ceil(ROOM * requests * max(each, default=0.0))
         if needed_s > before_s:
             numbers[DURATION] = max(needed_s, numbers.get(DURATION, 0.0))
+    before = {cell.point for cell in summary.cells}
+    if len(loads) > len(before) and (budget_s := numbers.get(BUDGET, _budget_s(summary))):
+        numbers[BUDGET] = math.ceil(budget_s * len(loads) / len(before))
     return Change(kind, tuple(sorted(loads)), numbers, any(change.auto for change in changes))
 
 
@@ -119,7 +124,9 @@ def expected_s(summary: Summary, manifest: Manifest | None, change: Change) -> f
         return each_s * len(cells)
     loads = len(change.loads) or len({cell.point for cell in cells})
     backends = max(len(manifest.backends), len(labels(summary)))
-    return min(each_s * backends * loads * _repeats(summary, change), _budget_s(summary, change))
+    whole_s = each_s * backends * loads * _repeats(summary, change)
+    budget_s = change.numbers.get(BUDGET, 0.0 if REPEATS in change.numbers else _budget_s(summary))
+    return min(whole_s, budget_s or math.inf)
 
 
 def _between_s(cells: Sequence[CellResult]) -> float:
@@ -153,10 +160,9 @@ def _repeats(summary: Summary, change: Change) -> float:
     return summary.stopping.looks[-1] if summary.stopping else repeats(summary)
 
 
-def _budget_s(summary: Summary, change: Change) -> float:
-    """Infinite without a budget. A number of repeats has none."""
-    before_s = summary.stopping.budget_s if summary.stopping and REPEATS not in change.numbers else None
-    return change.numbers.get(BUDGET, before_s or math.inf)
+def _budget_s(summary: Summary) -> float:
+    """Time that --repeats auto was allowed; 0: no limit."""
+    return (summary.stopping.budget_s or 0.0) if summary.stopping else 0.0
 
 
 def is_longest(summary: Summary, change: Change) -> bool:

@@ -25,6 +25,7 @@ def begun(*more, duration_s=None, resumed=()):
         scenario=SimpleNamespace(load=load),
         resumed_utc=resumed,
         backends={"a": None, "b": None},
+        stopping=None,
     )
 
 
@@ -88,6 +89,18 @@ def test_more_requests_get_the_time_that_they_need():
     assert united(wanted, made, begun(duration_s=20.0)).numbers == {"--requests": 128, "--duration": 96}
     assert united(wanted, made, begun(duration_s=200.0)).numbers == {"--requests": 128}
     assert united(wanted, made, begun()).numbers == {"--requests": 128}
+
+
+def test_more_loads_get_the_budget_that_they_need():
+    """The budget of two loads would end five after a repeat."""
+    cells = (cell("a"), cell("a", {"kind": "concurrency", "value": 8}))
+    made, wider = replace(summary(*cells), stopping=ended(60, 50)), Change("concurrency", (1, 4, 8, 16, 32))
+    assert united([wider], made, None).numbers == {"--budget": 150}
+    assert (
+        united([wider, Change(auto=True, numbers={"--budget": 120})], made, None).numbers["--budget"] == 300
+    )
+    assert united([Change("concurrency", (16, 32))], made, None).numbers == {}
+    assert united([wider], summary(*cells), None).numbers == {}
 
 
 def test_the_time_is_that_of_the_cells_and_of_what_lies_between_them():
