@@ -1,11 +1,9 @@
 """Verifies a run folder: its checksums, its plan, and every figure computed again from the records."""
 
-import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import groupby
 from typing import Any
 
 from harness import __version__
@@ -13,48 +11,17 @@ from harness.errors import SpecError
 from harness.host import installation
 from harness.model import LoadPoint, Manifest, Plan, PlanBlock, Prices, Summary, as_json, known
 from harness.run.keep import origin
+from harness.run.keep.differences import Difference, differences, is_reworded
 from harness.store import RunFolder, seal
 from harness.store.atomic import json_bytes
 from harness.store.seal import Fault
 from harness.summary import summarise_folder
 from harness.untrusted import read_document
 
-_CLOSE = 1e-9  # relative: another version of numpy may add in another order
 _OF_CELLS = ("cells/", "workloads/", "set-aside/")  # damage there leaves the other cells
 # A price is no measurement: costs are computed from the one that the summary names, whoever gave it.
 _COST = re.compile(r"^cells\[[^]]*\]\.cost\b")
 _COVERS = re.compile(r"\.cost\.price\.covers$")  # in words, of the GPUs that the price was given for
-# Sentences that are made of figures and codes next to them. Rank lines, verdicts and settings are none.
-_SENTENCES = re.compile(
-    r"(^|\.)(null_reasons\..+|(why|text|hint|lacks|measured|limit|sentence|law|state_why|unavailable|what)"
-    r"|(notes|differs|conflicts)\[\d+\])$"
-)
-# What turns the sense of a sentence, and units.
-_TURNING = frozenset(
-    "no not never none same other more less fewer higher lower faster slower better worse gains loses above "
-    "below beyond within outside inside ahead behind s ms µs ns min h".split()
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    path: str  # in summary.json: `cells[003-vllm-c4-r1].e2e_ms.p50`
-    stored: Any
-    computed: Any
-    added: bool = False  # only one of the two has this key
-
-    @property
-    def text(self) -> str:
-        return (
-            f"{self.path}: {_short(self.stored)} stored, {_short(self.computed)} from the records{self._by}"
-        )
-
-    @property
-    def _by(self) -> str:
-        first, other = self.stored, self.computed
-        if not (_is_number(first) and _is_number(other) and other):
-            return ""
-        return f" ({100 * (first / other - 1):+.3g}%)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +93,11 @@ def verify(folder: RunFolder) -> Verified:
         folder.read_summary()
         stored = folder.stored_summary()
         missing = list(_missing(stored, summary))
-        found = [] if missing else list(_differences(stored, _plain(summary)))
+        found = [] if missing else list(differences(stored, _plain(summary)))
         if priced := any(_COST.search(entry.path) for entry in found) and bool(prices := _prices_of(stored)):
             summary = summarise_folder(folder, prices)
             found = [
-                entry for entry in _differences(stored, _plain(summary)) if not _COVERS.search(entry.path)
+                entry for entry in differences(stored, _plain(summary)) if not _COVERS.search(entry.path)
             ]
     except SpecError:
         if "summary.json" not in documents:
@@ -139,7 +106,7 @@ def verify(folder: RunFolder) -> Verified:
     added = [entry for entry in found if other and entry.added]
     found = [entry for entry in found if entry not in added]
     labels = {name for cell in summary.cells for name in (cell.label, cell.backend)}
-    reworded = [entry for entry in found if other and _is_reworded(entry, labels)]
+    reworded = [entry for entry in found if other and is_reworded(entry, labels)]
     return about(
         faults=tuple(faults),
         missing=tuple(missing),
@@ -309,67 +276,6 @@ def _prices_of(stored: Mapping[str, Any]) -> dict[str, Prices]:
 
 def _plain(summary: Summary) -> Any:
     return read_document(json_bytes(as_json(summary)))
-
-
-def _differences(stored: Any, computed: Any, path: str = "") -> Iterator[Difference]:
-    if isinstance(stored, dict) and isinstance(computed, dict):
-        for key in [*computed, *(key for key in stored if key not in computed)]:
-            if path or key != "schema":
-                below = f"{path}.{key}" if path else key
-                if key in stored and key in computed:
-                    yield from _differences(stored[key], computed[key], below)
-                else:
-                    yield Difference(
-                        below, stored.get(key, "absent"), computed.get(key, "absent"), added=True
-                    )
-    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
-        for index, (mine, other) in enumerate(zip(stored, computed, strict=True)):
-            yield from _differences(mine, other, f"{path}[{_name(other, index)}]")
-    elif not _alike(stored, computed):
-        yield Difference(path, stored, computed)
-
-
-def _is_reworded(entry: Difference, labels: Container[str]) -> bool:
-    """Whether the two are sentences that name the same figures, backends and codes in the same order. What is
-    named twice in a row counts once.
-    """
-    stored, computed = entry.stored, entry.computed
-    if not (_SENTENCES.search(entry.path) and isinstance(stored, str) and isinstance(computed, str)):
-        return False
-    return _named(stored, labels) == _named(computed, labels)
-
-
-def _named(sentence: str, labels: Container[str]) -> list[str]:
-    parts = (part.strip(".,:;()%") for part in sentence.split())
-    named = (part for part in parts if part in labels or part in _TURNING or _is_figure_or_code(part))
-    return [part for part, _again in groupby(named)]
-
-
-def _is_figure_or_code(part: str) -> bool:
-    """`12.5`, `ttft_ms`, `vllm@no-prefix-cache`, `INVALID`, `GiB`, `tokens/s`."""
-    digits = any(char.isdigit() or char in "_@/" for char in part)
-    return digits or part.isupper() or any(map(str.isupper, part[1:]))
-
-
-def _name(item: Any, index: int) -> object:
-    return item.get("cell", index) if isinstance(item, dict) else index
-
-
-def _alike(stored: Any, other: Any) -> bool:
-    if _is_number(stored) and _is_number(other):
-        return math.isclose(stored, other, rel_tol=_CLOSE, abs_tol=1e-12)
-    return type(stored) is type(other) and bool(stored == other)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list | dict):
-        return "1 entry" if len(value) == 1 else f"{len(value)} entries"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 120 else f"{text[:120]}…"
 
 
 def _is_other_version(manifest: Manifest) -> bool:

@@ -7,7 +7,8 @@ import pytest
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.run.keep import verified
-from harness.run.keep.verified import Difference, Verified
+from harness.run.keep.differences import Difference
+from harness.run.keep.verified import Verified
 from harness.store import RunFolder, seal
 from harness.store.seal import Fault
 

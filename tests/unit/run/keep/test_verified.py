@@ -11,6 +11,7 @@ from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.model import AskedBackend, RunWarning, WorkloadCards
 from harness.run.keep import origin, verified
+from harness.run.keep.differences import Difference, is_reworded
 from harness.run.keep.verified import verify
 from harness.run.setup.options import RunOptions
 from harness.store import RunFolder, seal
@@ -122,6 +123,17 @@ def test_a_sentence_that_names_something_else_differs_whoever_wrote_it(other_wor
     assert f": warnings[0].text: {stored} stored, {computed} from the records" in text.splitlines()
 
 
+@pytest.mark.parametrize("same", [0, 60, 79, 81, 300])
+def test_a_long_text_is_shown_where_it_differs(same):
+    """And not as two beginnings that are the same."""
+    stored, computed = (same * "=" + word + 200 * "-" for word in ("inside", "outside"))
+    text = Difference("warnings[0].text", stored, computed).text
+    assert "=inside" in text or not same
+    assert "=outside" in text or not same
+    assert len(text) < 330
+    assert text.count("…") == (2 if same < 81 else 4)
+
+
 def test_a_value_that_reads_absent_is_not_one_that_another_version_lacks(other_words, capsys):
     run = other_words("same", "same")
     summary = run.read_summary()
@@ -140,7 +152,7 @@ def test_a_sentence_of_the_same_version_has_the_same_words(other_words, capsys, 
 
 @pytest.mark.parametrize("name", ["rankings[0].line", "comparison[0].verdict", "cells[0].engine_version"])
 def test_a_rank_line_a_verdict_and_a_version_are_no_sentences(name):
-    assert not verified._is_reworded(verified.Difference(name, "one text", "another text"), ())
+    assert not is_reworded(Difference(name, "one text", "another text"), ())
 
 
 def test_a_run_that_was_killed_says_what_sums_up_its_cells(run, capsys, monkeypatch):
