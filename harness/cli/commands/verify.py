@@ -22,7 +22,7 @@ why not. Figures: every figure, verdict, rank line and exclusion of summary.json
 records by this version. It is identical, it differs (where, by how much), or it cannot be computed again.
 Identical is to nine digits: processors and versions of numpy differ in the digits after them. A sentence in
 a summary of another version may have other words: it is listed, and is no difference where it names the same
-figures, backends and codes in the same order.
+figures, units, backends and codes in the same order.
 
 On the machine that measured, the files are also compared with a record outside of the folder. Elsewhere
 nobody can know whether records, checksums and summary were changed together. Each run has a seal, one

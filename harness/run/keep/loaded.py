@@ -77,10 +77,8 @@ def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
 
 
 def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
-    doubts = [
-        *checked.doubts,
-        *(difference.text for difference in checked.differences if checked.other_version),
-    ]
+    others = (*checked.differences, *checked.reworded) if checked.other_version else ()
+    doubts = [*checked.doubts, *(difference.text for difference in others)]
     notes = tuple(f"NOT VERIFIED: {folder.path}: {doubt}" for doubt in doubts)
     manifest, summary = folder.read_manifest(), folder.read_summary()
     try:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import SpecError
-from harness.run.keep import loaded
+from harness.run.keep import loaded, verified
 from harness.run.keep.loaded import load_run
 from tests.bench.audit.gates import change_json, mend
 from tests.factories.runs import TWO, Shape, make_run
@@ -82,3 +82,19 @@ def test_an_unverified_run_with_damaged_records_has_no_samples(tmp_path):
     opened = load_run(str(stored.path), Path(), unverified=True)
     assert opened.samples == {}
     assert opened.notes[0].startswith(f"NOT VERIFIED: {stored.path}: ")
+
+
+def test_an_unverified_run_has_a_note_for_each_text_of_another_version(tmp_path, monkeypatch):
+    """They are shown as they are stored."""
+    stored = make_run(tmp_path, Shape(TWO[:1], concurrency=(1,), requests=6, output_tokens=2))
+    change_json(
+        stored.path / "summary.json",
+        lambda each: each["cells"][0].update(state_why=each["cells"][0]["state_why"] + " at ease"),
+    )
+    mend(stored.path)
+    monkeypatch.setattr(verified, "_is_other_version", lambda _manifest: True)
+    assert verified.verify(stored).whole
+    shown = load_run(str(stored.path), Path(), unverified=True)
+    assert shown.summary.cells[0].state_why.endswith(" at ease")
+    (note,) = shown.notes
+    assert note.startswith(f"NOT VERIFIED: {stored.path}: cells[{stored.cells()[0]}].state_why: ")
