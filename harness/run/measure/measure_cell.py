@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -90,6 +91,12 @@ def _found(facts: EngineFacts) -> EngineFound:
         packages_sha256=hashlib.sha256("".join(packages).encode()).hexdigest() if packages else None,
         info=facts.get("info", {}),
     )
+
+
+def _is_dummy(command: Sequence[str]) -> bool:
+    """Whether an engine was asked to draw its weights, as by vLLM's and SGLang's `--load-format dummy`."""
+    words = " ".join(command).replace("=", " ").replace("_", "-").split()
+    return ("--load-format", "dummy") in pairwise(words)
 
 
 def _load(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> Load:
@@ -372,7 +379,7 @@ def _facts(
         load=_load(scenario, cell.load, engine.kv_tokens()),
         workload=_workload(prepared, cell, workload, request),
         request=request,
-        random_weights=prepared.model.random_weights,
+        random_weights=prepared.model.random_weights or _is_dummy(engine.facts.get("command") or ()),
         prefix_cache=definition.prefix_cache.enabled,
         habits=asdict(definition.dialect.habits),
         engine_values=None if values is None else dict(values),

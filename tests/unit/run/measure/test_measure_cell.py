@@ -6,10 +6,11 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from harness.engines.provide import logged
 from harness.records.layout import Phase
-from harness.run.measure.measure_cell import _answered_models, _answers, _found
+from harness.run.measure.measure_cell import _answered_models, _answers, _found, _is_dummy
 from tests.factories.recorded import records
 
 
@@ -62,3 +63,17 @@ def test_engines_are_read_at_the_same_time_and_a_wait_is_reported(monkeypatch):
     answers = _answers([partial(read, 1), partial(read, 2)], say, "reading the engine's counters")
     assert answers == [(1, True), (2, True)]
     assert set(lines) == {"reading the engine's counters (0 s)"}
+
+
+@pytest.mark.parametrize(
+    ("command", "dummy"),
+    [
+        (("vllm", "serve", "m", "--load-format", "dummy"), True),
+        (("sglang", "--load-format=dummy"), True),
+        (("trtllm-serve", "m", "--load_format", "dummy"), True),
+        (("vllm", "serve", "m", "--load-format", "auto", "--served-model-name", "dummy"), False),
+        ((), False),
+    ],
+)
+def test_weights_that_an_engine_was_asked_to_draw(command, dummy):
+    assert _is_dummy(command) is dummy
