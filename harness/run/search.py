@@ -49,8 +49,8 @@ def next_probe(
     and more in the last one while the answer is far below the estimate, or where only a short one has failed.
     One goes to a load at which the probes contradict each other, before all others, and again in the start
     whose probe is contradicted. A start that is slow each time has a search of its own. A later start ends
-    with a short probe of the end that it has not tried. A search ends where it surely fails at the lowest
-    load.
+    with a short probe of the end of the bracket that is new to it. A search ends where it surely fails at the
+    lowest load.
     """
     slow = slow_starts(*short_and_long(tried, starts), starts)
     alike = [other for other in range(starts) if (other in slow) == (start in slow)]
