@@ -68,8 +68,8 @@ def next_steps(
     found = list(_open(summary, courses, manifest))
     run = shlex.quote(plain(summary.run))
     steps = []
-    if summary.state in _UNFINISHED:
-        steps.append(NextStep(why=_UNFINISHED[summary.state], do=f"bench resume {run}", is_command=True))
+    if unfinished := _UNFINISHED.get(summary.state) or _cut_short(summary, manifest):
+        steps.append(NextStep(why=unfinished, do=f"bench resume {run}", is_command=True))
         # A new run would measure again what is there, and `bench resume` may close the same questions.
         found = [each for each in found if each.change is None and "bench resume" not in each.do]
     same = [each for each in found if each.change and not each.change.loads]
@@ -82,6 +82,16 @@ def next_steps(
             steps.append(_new_run(closed, others, summary, manifest))
     later = f"bench compare {run} LATER-RUN"
     yield from steps[:STEPS] or [NextStep(why="to see a later change", do=later, is_command=True)]
+
+
+def _cut_short(summary: Summary, manifest: Manifest | None) -> str:
+    """Why a run of one backend lacks cells; "": it lacks none, or a rule may have ended it before."""
+    if manifest is None or manifest.stopping is not None or len(manifest.backends) != 1:
+        return ""
+    missing = len({*manifest.order} - {cell.cell for cell in summary.cells})
+    if not missing:
+        return ""
+    return f"{missing} of {len(manifest.order)} cells {are(missing)} missing (mend the cause first)"
 
 
 def _new_run(

@@ -17,15 +17,16 @@ from tests.unit.report.findings.test_next_steps import compared, interleaved
 RUN = ("bench", "run", "--scenario", "chat", "--backends", "a,b")
 
 
-def begun(*more, duration_s=None, resumed=()):
+def begun(*more, duration_s=None, resumed=(), stopping=None, order=(), backends="ab"):
     """What a manifest has of the command."""
     load = {} if duration_s is None else {"duration_s": duration_s}
     return SimpleNamespace(
         command=(*RUN, *more),
         scenario=SimpleNamespace(load=load),
         resumed_utc=resumed,
-        backends={"a": None, "b": None},
-        stopping=None,
+        backends=dict.fromkeys(backends),
+        stopping=stopping,
+        order=order,
     )
 
 
@@ -179,3 +180,21 @@ def test_a_budget_that_ended_a_run_after_one_repeat_is_larger_the_next_time(spen
     (step,) = conclude(made, begun("--repeats", "auto", "--budget", "30s")).next_steps
     assert step.why == "one repeat cannot tell a difference from noise"
     assert step.do == f"{shlex.join(RUN)} --repeats auto --budget {budget}s"
+
+
+@pytest.mark.parametrize(
+    ("backends", "state", "looks", "missing"),
+    [
+        ("a", "complete", None, True),
+        ("a", "interrupted", None, False),
+        ("ab", "complete", None, False),
+        ("a", "complete", ended(90, 80), False),
+    ],
+)
+def test_a_run_whose_only_backend_ended_is_to_be_resumed(backends, state, looks, missing):
+    """Of several, the runs of the others are over by then. A rule may end a run before what was planned."""
+    made = summary(cell("a"), state=state)
+    manifest = begun(stopping=looks, order=(made.cells[0].cell, "007-a-c4-r6"), backends=backends)
+    first, *_ = conclude(made, manifest).next_steps
+    assert (first.why == "1 of 2 cells is missing (mend the cause first)") == missing
+    assert (first.do == f"bench resume {made.run}") == (missing or state == "interrupted")
