@@ -135,8 +135,8 @@ def _same(cell: Evidence) -> Iterator[Violation]:
 )
 def _one_token(cell: Evidence) -> Iterator[Violation]:
     answers, tokens = list(_meant(cell)), _tokens(cell)
-    counted = cell.records.requests["output_tokens"] != UNKNOWN  # an event may have many tokens
-    broken = [text for row, text in answers if counted[row] and _times(text) > ALIKE * tokens[row]]
+    long = cell.records.requests["output_tokens"] >= TOKEN_TIMES  # an event may have many tokens
+    broken = [text for row, text in answers if long[row] and _times(text) > ALIKE * tokens[row]]
     if len(broken) > TOKEN_SHARE * len(answers):
         yield Violation(f"{len(broken)} of {len(answers)} answers: {_most_frequent(broken)[0]}")
 

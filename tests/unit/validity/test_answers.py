@@ -151,6 +151,7 @@ def test_a_phrase_over_and_over_is_what_small_models_say():
     assert found(["no, " * 20] * 2, tokens=40) == {}  # two tokens each time
     assert found(["!" * 19 + " and then it goes on."] * 2) == {}
     assert found(["!" * 12] * 2, tokens=12) == {}  # too short to say
+    assert found(["=" * 64] * 2, tokens=4) == {}  # one token may be sixteen of these
 
 
 def test_tokens_without_text():
