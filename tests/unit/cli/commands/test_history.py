@@ -14,6 +14,8 @@ from harness.store.history import append_history, history_path, read_history
 from tests.factories.histories import LOAD, night
 from tests.factories.runs import TWO, Shape, make_run
 
+pytestmark = pytest.mark.usefixtures("cache")  # what is computed of a run is kept there
+
 
 def entry(number, label, **figures):
     (metric, value), *_ = figures.items()
@@ -142,7 +144,6 @@ def test_a_run_is_added_once(tmp_path, capsys):
 
 def test_a_run_that_has_not_changed_is_not_computed_again(tmp_path, capsys, monkeypatch):
     """Its line is the same; a record that changed is read, and found to be damaged."""
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(derived, "_TICK_S", 0)
     monkeypatch.setattr(derived, "_CODE", tmp_path)
     folder = make_run(tmp_path, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
