@@ -110,4 +110,5 @@ def _hint(server: Server, seen: Seen) -> str:
     others = [name for name in API_NAMES[1:] if not server.refusal_of(name)] if seen.status >= REFUSED else []
     if others:
         return f"it answers {', '.join(others)}: bench run --api {others[0]} measures that"
-    return f"its model was asked for as '{server.served_name}'"
+    listed = f"; {server.base_url}/v1/models has the names" if seen.status >= REFUSED else ""
+    return f"its model was asked for as '{server.served_name}'{listed}"

@@ -139,7 +139,7 @@ class RunFolder:
             value = read_document(data)
         except FileNotFoundError:
             raise SpecError(
-                f"has no {name}: not a run folder, or the run stopped before its first cell",
+                f"has no {name}: not a run folder, or no cell of it has been measured",
                 where=str(self.path),
                 hint=hint,
             ) from None

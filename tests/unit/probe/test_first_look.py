@@ -64,7 +64,11 @@ def looked(monkeypatch, answers, limit_s=60.0):
     monkeypatch.setattr(first_look, "line_to", lambda *_: line)
     monkeypatch.setattr(first_look, "_ask", ask)
     server = SimpleNamespace(
-        api_url="http://x/v1", served_name="m", access=Access(), refusal_of=lambda name: f"no {name}"
+        base_url="http://x",
+        api_url="http://x/v1",
+        served_name="m",
+        access=Access(),
+        refusal_of=lambda name: f"no {name}",
     )
     return first_look.look(server, limit_s), len(asked)
 
@@ -92,7 +96,11 @@ def test_a_first_answer_that_took_a_sixth_of_the_time_is_the_only_one(monkeypatc
         (Seen(0, none_came=NoAnswer.UNREADABLE, error="what came is not HTTP"), "HTTP", "changes its"),
         (Seen(0, none_came=NoAnswer.LATE, error="the answer did not end within 9 s"), "9 s", "--minutes"),
         (read(b"<html>hello</html>", "text/html"), "got 200: neither", "is an OpenAI-compatible server"),
-        (Seen(404, error="no such model"), "got 404: no such model", "its model was asked for as 'm'"),
+        (
+            Seen(404, error="no such model"),
+            "got 404: no such model",
+            "asked for as 'm'; http://x/v1/models has",
+        ),
         (Seen(401, error="who?"), "got 401: who?", "API_KEY"),
         (Seen(200), "got 200: no text", "its model was asked for as 'm'"),
         (Seen(200, error="out of memory"), "got 200: out of memory", "look into its log"),
