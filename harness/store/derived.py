@@ -67,7 +67,7 @@ def _state(root: Path, files: Iterable[tuple[str, os.stat_result]], settled_s: f
 
 @cache
 def _state_of_code(folder: Path) -> bytes | None:
-    """Of this installation and of what computes with it, as this process has loaded them."""
+    """The state of this installation and of what computes with it, as this process has loaded them."""
     state = _state(folder, ((str(path), path.stat()) for path in folder.rglob("*.py")), _LOADED_S)
     used = [sys.version, *map(metadata.version, ("numpy", "duckdb", "msgspec"))]
     return state and state + repr(used).encode()

@@ -85,7 +85,7 @@ def next_steps(
 
 
 def _cut_short(summary: Summary, manifest: Manifest | None) -> str:
-    """Why a run of one backend lacks cells; "": it lacks none, or a rule may have ended it before."""
+    """The reason why a run of one backend lacks cells; "": it lacks none, or a rule may have ended it."""
     if manifest is None or manifest.stopping is not None or len(manifest.backends) != 1:
         return ""
     missing = len({*manifest.order} - {cell.cell for cell in summary.cells})
