@@ -16,9 +16,9 @@ EIGHT = ("--requests", "8", "--concurrency", "4")
 
 
 def steps(done):
-    """What stands below the names of the files: all reasons, and the command as a shell reads it."""
+    """What stands below the names of the files: all reasons, and the first command as a shell reads it."""
     text = done.stdout[done.stdout.index("\nnext: ") :].replace("\\\n", "")
-    (command,) = re.findall(r"^  (bench run .*)$", text, re.M) or [""]
+    command, *_ = re.findall(r"^  (bench run .*)$", text, re.M) or [""]
     return " ".join(text.split()), shlex.split(command)
 
 
