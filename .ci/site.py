@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent
 # Page of the site -> file it is made from, besides those of docs/.
@@ -83,11 +84,11 @@ def commands() -> str:
     """Every command's own help."""
     from harness.cli.flags.parsers import COMMANDS, command_parser
 
-    os.environ["COLUMNS"] = "80"  # what the page shows without scrolling
     parts = ["", "## All flags"]
-    for name in COMMANDS:
-        help_text = command_parser(name).format_help().rstrip()
-        parts += ["", f"## bench {name}", "", f"```{{.text .help}}\n{help_text}\n```"]
+    with patch.dict(os.environ, COLUMNS="80"):  # what the page shows without scrolling
+        for name in COMMANDS:
+            help_text = command_parser(name).format_help().rstrip()
+            parts += ["", f"## bench {name}", "", f"```{{.text .help}}\n{help_text}\n```"]
     return "\n".join(parts) + "\n"
 
 
