@@ -75,7 +75,7 @@ def _state_of_code(folder: Path) -> bytes | None:
 
 @cache
 def _remove_oldest(folder: Path) -> None:
-    """Once in a process, because it looks at all of them. What has another name is not ours."""
+    """Looks at all of them, so it does so once in a process. What has another name is not ours."""
     files = sorted((path.stat().st_mtime_ns, path) for path in folder.glob(f"{'?' * 64}.json"))
     for _written, path in files[:-_MOST]:
         path.unlink()
