@@ -20,9 +20,11 @@ def test_a_url_becomes_a_run_that_its_last_line_repeats(here):
         manifest = json.loads((run_folder() / "manifest.json").read_text())
         assert manifest["command"] == ["bench", *words]
     assert summary()["scenario"] == "first-look"
-    loads = [f"{cell['load']['value']:g}" for cell in summary()["cells"]]
+    cells = summary()["cells"]
+    loads = [f"{cell['load']['value']:g}" for cell in cells]
     assert ",".join(loads) == words[words.index("--concurrency") + 1]
-    assert any("█" in line for line in shown) == (len(loads) > 1)  # a bar alone is compared with none
+    usable = any(cell["validity"]["verdict"] != "INVALID" for cell in cells)  # on a busy machine none may be
+    assert any("█" in line for line in shown) == (usable and len(loads) > 1)  # one bar is compared with none
     assert "SIMULATED" in done.stdout
     assert max(map(len, shown)) <= 80
     assert "░" not in done.stdout  # progress is not a result
