@@ -4,7 +4,7 @@ Where profile_export_aiperf.json lies next to it, version and load are known; al
 """
 
 from collections.abc import Iterable, Iterator, Set
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -30,7 +30,7 @@ from harness.imports.taken import (
     unix_ns,
     without_zone,
 )
-from harness.model import PERCENTILES, STATISTICS, Load
+from harness.model import PERCENTILES, STATISTICS, Load, Requests
 from harness.model.load import Abandonment
 from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, Outcome
@@ -93,6 +93,11 @@ class Figure(Percentiles, frozen=True):
     avg: float | None = None
 
 
+class _Failed(msgspec.Struct):
+    error_details: _Error
+    count: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _Summary(msgspec.Struct):
     aiperf_version: str | None = None
     request_count: Figure | None = None
@@ -102,6 +107,7 @@ class _Summary(msgspec.Struct):
     request_latency: Figure | None = None
     request_throughput: Figure | None = None
     output_token_throughput: Figure | None = None
+    error_summary: list[_Failed] | None = None
     start_time: str | None = None
     input_config: dict[str, Any] | None = None
 
@@ -315,6 +321,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
     count = int(about.request_count.avg or 0) if about.request_count else None
     failed = int(about.error_request_count.avg or 0) if about.error_request_count else 0
     phase = _phase(about, where)
+    left = min(_left(about), failed) if phase and _abandonment(phase) else 0
     lacks = ["requests (profile_export.jsonl has them)", *without_zone(about.start_time)]
     if phase is None:
         lacks.append(f"{LOAD} (input_config.phases)")
@@ -332,6 +339,28 @@ def read_summary(document: Document) -> Iterator[Taken]:
         reported=reported,
         facts=("answers", "outcomes") if count is not None else (),
         answered=count,
-        failed=failed,
+        failed=failed - left,
         planned=(count or 0) + failed,
+        requests=_requests(count or 0, failed - left, left) if left else None,
+    )
+
+
+def _left(about: _Summary) -> int:
+    """How many of the failed requests are users who hung up."""
+    return sum(each.count for each in about.error_summary or () if each.error_details.type == _HUNG_UP)
+
+
+def _requests(ok: int, failed: int, left: int) -> Requests:
+    outcomes = {"ok": ok, "http_error": failed, "abandoned": left}
+    return Requests(
+        planned=ok + failed + left,
+        unsent=0,
+        sent=ok + failed + left,
+        ok=ok,
+        failed=failed,
+        dropped=0,
+        cancelled=0,
+        impatient=left,
+        warmup=0,
+        outcomes={name: count for name, count in outcomes.items() if count},
     )

@@ -104,7 +104,7 @@ class Taken:
     reported: Mapping[str, float] = field(default_factory=dict)
     answered: int | None = None
     failed: int | None = None
-    requests: Requests | None = None  # as bench exported them
+    requests: Requests | None = None  # of figures alone, where they name more outcomes than two
 
     @property
     def load_known(self) -> bool:

@@ -47,7 +47,7 @@ class Imported(Record, frozen=True, kw_only=True):
         int | None, doc("Failed requests behind reported figures; null: the file does not say.")
     ] = None
     requests: Annotated[
-        Requests | None, doc("Counts of the requests that bench exported; null: the file has none of them.")
+        Requests | None, doc("Counts by outcome, of figures alone; null: the file has at most those above.")
     ] = None
 
     @property

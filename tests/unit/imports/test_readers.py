@@ -479,6 +479,27 @@ def test_users_of_aiperf_who_hang_up_are_no_failures(tmp_path):
     assert (taken.load.abandonment.share, taken.load.abandonment.after_s) == (0.2, 0.05)
 
 
+@pytest.mark.parametrize(("hung_up", "failed"), [(20, 5), (99, 0)])
+def test_users_who_hang_up_are_no_failures_of_a_summary_of_aiperf(tmp_path, hung_up, failed):
+    """0.13.0 counts them as errors, with their cause."""
+    phase = {"kind": "profiling", "type": "concurrency", "concurrency": 4}
+    causes = [{"error_details": {"code": 499, "type": "RequestCancellationError"}, "count": hung_up}]
+    summary = {
+        "aiperf_version": "0.13.0",
+        "time_to_first_token": {"unit": "ms", "avg": 100.0},
+        "request_count": {"avg": 75.0},
+        "error_request_count": {"avg": 25.0},
+        "error_summary": [*causes, {"error_details": {"code": 500, "type": None}, "count": 5}],
+        "input_config": {"phases": [phase | {"cancellation": {"rate": 20.0, "delay": 0.05}}]},
+    }
+    taken = taken_of(foreign.write(tmp_path / "s.json", summary))
+    counts = taken.requests
+    assert (counts.ok, counts.failed, counts.abandoned, counts.due) == (75, failed, 25 - failed, 100)
+    assert taken.failed == failed
+    summary["input_config"] = {"phases": [phase]}
+    assert taken_of(foreign.write(tmp_path / "s.json", summary)).failed == 25
+
+
 @pytest.mark.parametrize(
     "cancellation", [{"rate": 500, "delay": 1}, {"rate": 9, "delay": -1}, {"rate": 9, "delay": 1e300}]
 )
