@@ -7,8 +7,9 @@ from harness.model import RunWarning
 from harness.model.numbers import as_given, counted
 from harness.plan import ProbeSizes, all_requests, highest_load, load_points, most_requests, warmup_requests
 from harness.spec.scenario import Scenario, TraceReplay, turns_of
+from harness.spec.scenario.verdict import check_classes
 from harness.validity import notices
-from harness.workload.prompts.recorded import source_of
+from harness.workload.prompts.recorded import figures_of, source_of
 from harness.workload.traces import Dataset, Trace, window
 
 
@@ -28,6 +29,8 @@ def checked_source(
         _check_no_sessions(scenario, source)
     if source is not None:
         _check_warmup(scenario, source)
+    if isinstance(source, Dataset) and not (scenario.lora.adapters or scenario.images.counts):
+        check_classes(scenario.verdict, figures_of(source), "verdict")
     if isinstance(source, Dataset) and source.has_schemas and scenario.request.exact_output:
         raise SpecError(
             "has schemas, at whose end an answer ends: its length cannot be forced",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from random import Random
+from typing import Final
 
 from harness.errors import SpecError
 from harness.host import paths
@@ -28,6 +29,7 @@ from harness.workload.traces import (
 
 _BATCH = 64  # requests whose texts are in memory together
 UNCATEGORISED = "other"  # class of prompts without a category or a schema, where others have one
+_WITH_SCHEMA: Final = "json_schema"  # class of prompts that have one, and its shape
 
 # Id of a part and the number of a segment of it; or None and the number of the request that alone has it.
 Segment = tuple[int | None, int]
@@ -145,13 +147,23 @@ def _segments(trace: Trace) -> Iterator[list[tuple[Segment, int]]]:
         yield [*segments, ((None, index), rest)] if rest else segments
 
 
+def _class_of(prompt: Prompt) -> str:
+    return prompt.category if prompt.schema is None else _WITH_SCHEMA
+
+
+def figures_of(dataset: Dataset) -> list[str]:
+    """Paths of the figures of its classes: `by_kind.math`. A single class has none of its own."""
+    names = {_class_of(prompt) or UNCATEGORISED for prompt in dataset.prompts}
+    return [f"by_kind.{name}" for name in sorted(names)] if len(names) > 1 else []
+
+
 def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     dataset = dataset_of(spec)
     prompts = list(dataset.prompts)
     if spec.order == "shuffled":
         random.shuffle(prompts)
     matches = 0
-    several = dataset.has_schemas or any(prompt.category for prompt in prompts)
+    several = any(map(_class_of, prompts))
     names: dict[Message, int] = {}  # ids of messages, with which other prompts may begin too
     for prompt, lengths, answer_tokens in _counted(prompts, texts):
         given = sum(lengths)
@@ -159,12 +171,12 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
             continue
         asked = spec.output_tokens or prompt.output_tokens or answer_tokens or spec.unknown_output_tokens
         schema = prompt.schema
-        constraint = None if schema is None else Constraint("json_schema", schema)
+        constraint = None if schema is None else Constraint(_WITH_SCHEMA, schema)
         yield ChatRequest(
             prompt.messages,
             min(asked, spec.max_output_tokens or asked),
             content_tokens=given,
-            kind=constraint.shape if constraint else prompt.category or (UNCATEGORISED if several else ""),
+            kind=_class_of(prompt) or (UNCATEGORISED if several else ""),
             constraint=constraint,
             expected=None if schema is None else Expected("json_schema", schema),
             shared=tuple(

@@ -146,3 +146,27 @@ def test_what_has_no_effect_on_recorded_sessions_is_refused(key, value, said):
         asked("agent-sessions", **{key: value})
     assert caught.value.where == key.replace("__", ".")
     assert asked("agent-sessions", cache__state="primed").source.calls is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "known"),
+    [
+        (['{"prompt": "a", "category": "math"}', '{"prompt": "b"}'], ("math", "other")),
+        (['{"prompt": "a", "schema": {}}', '{"prompt": "b"}'], ("json_schema", "other")),
+        (['{"prompt": "a", "category": "math"}', '{"prompt": "b", "category": "math"}'], ()),
+        (['{"prompt": "a"}', '{"prompt": "b"}'], ()),
+    ],
+)
+def test_a_class_that_no_prompt_of_the_file_has_is_refused(tmp_path, lines, known):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+
+    def of(*names):
+        metrics = [f"by_kind.{name}.ttft_ms.p50" for name in names]
+        given = {"verdict__metrics": metrics, "request__exact_output": False}
+        return asked("prompt-file", prompts__file=str(file), load__concurrency=[1], **given)
+
+    assert len(of(*known).source) == 2
+    with pytest.raises(SpecError, match="the requests give no figures of 'by_kind") as caught:
+        of(*known, "nix")
+    assert caught.value.where == "verdict.metrics"
