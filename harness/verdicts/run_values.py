@@ -124,7 +124,8 @@ class Series:
 
         For a server that bench did not start, the question is about its one start, so blocks are the units.
         """
-        in_start = [cell for cell in self.cells if known(cell.start_number) is not None]
+        cells = (*self.cells, *self.invalid)
+        in_start = [cell for cell in cells if known(cell.start_number) is not None]
         if not in_start:
             return "runs"
         return "blocks" if all(cell.launch == "attach" for cell in in_start) else "starts"

@@ -13,12 +13,13 @@ from harness.verdicts.prospects import Costs, levels
 from harness.verdicts.ratio import estimate
 from harness.verdicts.sequential import find_by_looks, take_look
 from tests.factories.documents import changed
-from tests.factories.summaries import cell
+from tests.factories.summaries import cell, verdict
 from tests.unit.verdicts.test_baseline import run
 from tests.unit.verdicts.test_pairs import NOISE
 from tests.unit.verdicts.test_pairs import cells as runs_of
 
 BLOCKS, STARTS = 8, 4
+SPOILED = verdict("INVALID", "merged-events", "46%", "10%", "")
 RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), pairing="blocks", blocks=BLOCKS)
 
 
@@ -75,6 +76,16 @@ def test_blocks_of_running_servers_are_about_this_start():
     assert one.verdict == "slower"
     assert one.runs == (16, 16)
     assert "over 16 pairs of blocks of this start" in one.why
+
+
+def test_blocks_that_are_all_invalid_are_counted_as_blocks():
+    """`0 runs and 1 block, 3 are needed` was said."""
+    of_a, *_ = cells("a", 120, seed=1, launch="attach", starts=1)
+    spoiled = [
+        changed(one, validity=SPOILED) for one in cells("b", 100, seed=2, launch="attach", starts=1)[:2]
+    ]
+    why = judged([of_a], spoiled).why
+    assert why.startswith("1 and 0 blocks, 3 are needed; 2 of b INVALID")
 
 
 def of_sort(name, p50, sort, repeats):
