@@ -112,7 +112,7 @@ def _decided(catalog: "Catalog", claim: "Claim", width: int) -> Iterator[str]:
     yield from indented(source.url)
     yield from indented(f"stated under: {claim.stated_under}")
     if command is None:
-        yield f"        not decided by a run of scenarios: it needs {claim.needs}"
+        yield from indented(f"not decided by a run of scenarios; what it needs: {claim.needs}")
         return
     yield from indented(f"by {claim.measure}: {_wanted(claim)}")
     yield printed_command("", command)

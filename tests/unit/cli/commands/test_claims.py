@@ -70,7 +70,7 @@ def test_a_claim_names_the_run_that_decides_it(capsys):
     assert "--scenario shared-prefix --backends llamacpp --repeats 3" in listed(capsys, "A0-007")
     assert "--concurrency 1,8 " in listed(capsys, "A0-004")
     needs = listed(capsys, "A0-005")
-    assert "it needs memory" in needs
+    assert "what it needs: memory" in needs
     assert "bench run" not in needs
 
 
