@@ -11,6 +11,7 @@ from harness.mockserver.dialect import Dialect
 from harness.mockserver.event_style import EventStyle, MessagesStyle, ResponsesStyle
 from harness.mockserver.images import ImageError, as_text
 from harness.mockserver.sample import UnsupportedError
+from harness.mockserver.script import first_word
 from harness.mockserver.transcripts import Transcript
 from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
@@ -40,6 +41,7 @@ class Ask:
     continuous_usage: bool = False
     words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
     question: str = ""  # the last message, by which an answer may be known
+    first_word: int = 0  # of an answer that is not known
     salt: str = ""  # prompts of another salt share no prefix with this one
     images: tuple[str, ...] = ()  # sums of what they hold
     adapter: str = ""  # that answers; "": the base model
@@ -158,6 +160,7 @@ def parse_ask(
         continuous_usage=bool(stream_options.get("continuous_usage_stats")),
         words=() if constrained is None else pieces(constrained),
         question=_last_text(fields),
+        first_word=first_word(f"{_all_text(fields)}{images or ''}"),
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
         images=images,
         adapter=_adapter(fields),
@@ -228,6 +231,14 @@ def _last_text(fields: Mapping[str, object]) -> str:
     last = messages[-1] if isinstance(messages, list) and messages else fields.get("prompt")
     text = last.get("content") if isinstance(last, Mapping) else last
     return text if isinstance(text, str) else ""
+
+
+def _all_text(fields: Mapping[str, object]) -> str:
+    """Returns the same for equal chats and prompts, whichever API they come by."""
+    messages = fields.get("messages")
+    if not isinstance(messages, list):
+        return str(fields.get("prompt"))
+    return "".join(str(each.get("content")) for each in messages if isinstance(each, Mapping))
 
 
 def _check_fields(fields: Mapping[str, object], dialect: Dialect) -> None:

@@ -17,7 +17,7 @@ from harness.mockserver.known_answers import KnownAnswers
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
 from harness.mockserver.recently_used import RecentlyUsed
-from harness.mockserver.script import Script, Write, first_word, output_tokens, token_dues_ns
+from harness.mockserver.script import Script, Write, output_tokens, token_dues_ns
 from harness.mockserver.transcripts import Transcript
 
 NS_PER_US = 1_000
@@ -206,7 +206,7 @@ class Engine:
             cached_tokens=record.cached_tokens,
             dues_ns=dues_ns,
             words=words,
-            first_word=first_word(ask.question or str(ask.prompt[-1:])),  # ids are no text
+            first_word=ask.first_word,
         )
 
     def _swap_us(self, adapter: str) -> float:

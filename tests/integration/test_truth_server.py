@@ -130,7 +130,7 @@ def test_whole_answers_and_completions() -> None:
         prompt = json.dumps({"prompt": [1, 2, 3]}).encode()
         _, _, body = call(server, "POST", "/v1/completions", prompt)
         answer = json.loads(body)
-        assert answer["choices"][0]["text"] == answer_of(4, "[3]")
+        assert answer["choices"][0]["text"] == answer_of(4, "[1, 2, 3]")
         assert answer["usage"]["prompt_tokens"] == 3
         status, _, body = call(server, "POST", "/v1/completions", b"{")
         assert (status, "not JSON" in json.loads(body)["error"]["message"]) == (400, True)
@@ -309,6 +309,23 @@ def test_slow_headers() -> None:
             response = connection.getresponse()
             assert time.monotonic_ns() - begin_ns >= 50 * MS
             assert said(response.read()) == answer_of(4)
+
+
+def test_answers_differ_where_any_part_of_the_prompts_does() -> None:
+    chats = [
+        ({"role": "system", "content": system}, {"role": "user", "content": [{"type": "text", "text": text}]})
+        for system, text in (("Be brief.", "1?"), ("Be kind.", "1?"), ("Be brief.", "2?"))
+    ]
+    with running(**FAST) as server:
+        texts = [said(call(server, "POST", CHAT, body_of(messages=chat))[2]) for chat in (*chats, chats[0])]
+        prompts = [[1, 2, 3], [4, 2, 3]]
+        bodies = [
+            call(server, "POST", "/v1/completions", json.dumps({"prompt": prompt}).encode())[2]
+            for prompt in prompts
+        ]
+    assert len(set(texts)) == 3
+    assert texts[3] == texts[0]
+    assert len({json.loads(body)["choices"][0]["text"] for body in bodies}) == 2
 
 
 def test_refusals() -> None:
