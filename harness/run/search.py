@@ -1,6 +1,7 @@
 """Chooses the next probe in the search for the highest load that keeps the limits."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -29,7 +30,7 @@ HOPELESS = 0.99  # probability that the capacity is below the lowest load, which
 LOW_END = 0.025  # probability that the capacity is below the low end of its interval
 MOST_LONG = 5  # long probes of a search over all its starts, if it has no more starts
 MOST_AGAIN = 2  # more of them, at loads where the probes contradict each other
-MOST_SLOW = 4  # long probes of a start that is slow and has kept the limits in none
+MOST_SLOW = 4  # long probes of a start that leave nothing to count, or of a slow one that has kept none
 
 
 class Next(NamedTuple):
@@ -64,13 +65,14 @@ def next_probe(
         first = loads.index(left.sure) if left.sure else _half(loads, refuted_at(counted))
     if (kept or left.failed is None or unknown) and (index := _next_short(loads, left, first)) is not None:
         return Next(index, False)
-    here = of_starts(long, starts, (start,))
-    done = bool(here) and len(counted) >= sum(other <= start for other in alike)
+    own, here = (of_starts(cells, starts, (start,)) for cells in (probes, long))
+    due = sum(other <= start for other in alike)
+    done = bool(here) and (len(counted) >= due or len(here) >= MOST_SLOW)
     last = start == starts - 1
     against = list(contradictions(short, long, starts))
     most = max(MOST_LONG, starts) + (MOST_AGAIN if against else 0)
     free = not done or (last and len(long) < most)
-    if (disputed := _disputed(against, start, of_starts(probes, starts, (start,)), free)) is not None:
+    if (disputed := _disputed(against, start, starts, own, free=free)) is not None:
         return Next(loads.index(disputed), True)
     found = crossing(short, counted)
     lowest = min(cell.load.value for cell in short)
@@ -95,11 +97,12 @@ def next_probe(
 
 
 def _disputed(
-    against: Sequence[Contradiction], start: int, here: Sequence[CellResult], free: bool
+    against: Sequence[Contradiction], start: int, starts: int, here: Sequence[CellResult], *, free: bool
 ) -> float | None:
     """A load that a long probe of this start is to decide. `free`: one is left for what others measured."""
     own = {cell.load.value for cell in here}
-    disputed = [at.load for at in against if at.is_open(start)]
+    long = Counter(cell.load.value for cell in here if cell.repeat >= starts)
+    disputed = [at.load for at in against if at.is_open(start) and long[at.load] < AGAIN]
     return next((load for load in disputed if load in own), next(iter(disputed), None) if free else None)
 
 

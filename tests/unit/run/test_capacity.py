@@ -314,6 +314,20 @@ def test_a_queue_that_swings_near_the_capacity_makes_no_start_a_slow_one():
     assert only(tried).slow_starts == ()
 
 
+def test_a_start_tries_a_load_in_doubt_no_more_than_twice():
+    """Of one that missed the limits each time, by more and by less, 53 probes were left out at one load."""
+    slots = partial(cell, kind="concurrency", of=320)
+    tried = [slots(8), slots(16, within=0.1), slots(12, within=0.3), slots(10, within=0.8)]
+    tried += [
+        slots(9, within=0.44, repeat=3),
+        slots(9, within=0.835, repeat=6),
+        slots(9, within=0.86, repeat=4),
+    ]
+    tried += [slots(9, within=0.75, repeat=7)]
+    step = next_probe(SLOTS, 1, 3, tried)
+    assert step is None or SLOTS[step.load_index] != 9
+
+
 def test_the_answer_is_that_of_most_starts():
     found = only(searched([13, 20, 13]))
     low, value, high = found.interval
