@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import Any
 
+ABSENT = "absent"  # shown for a key that is not there
 _CLOSE = 1e-9  # relative: another version of numpy may add in another order
 # Sentences that are made of figures and codes next to them. Rank lines, verdicts and settings are none.
 _SENTENCES = re.compile(
@@ -57,9 +58,7 @@ def differences(stored: Any, computed: Any, path: str = "") -> Iterator[Differen
                 if key in stored and key in computed:
                     yield from differences(stored[key], computed[key], below)
                 else:
-                    yield Difference(
-                        below, stored.get(key, "absent"), computed.get(key, "absent"), added=True
-                    )
+                    yield Difference(below, stored.get(key, ABSENT), computed.get(key, ABSENT), added=True)
     elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
         for index, (mine, other) in enumerate(zip(stored, computed, strict=True)):
             yield from differences(mine, other, f"{path}[{_name(other, index)}]")

@@ -11,7 +11,7 @@ from harness.errors import SpecError
 from harness.host import installation
 from harness.model import LoadPoint, Manifest, Plan, PlanBlock, Prices, Summary, as_json, known
 from harness.run.keep import origin
-from harness.run.keep.differences import Difference, differences, is_reworded
+from harness.run.keep.differences import ABSENT, Difference, differences, is_reworded
 from harness.store import RunFolder, seal
 from harness.store.atomic import json_bytes
 from harness.store.seal import Fault
@@ -88,10 +88,9 @@ def verify(folder: RunFolder) -> Verified:
         if not documents:
             raise
         return about(faults=tuple(faults), missing=without)
-    found, missing, priced = [], [], False
+    found, missing, priced, invented = [], [], False, set[str]()
     try:
-        folder.read_summary()
-        stored = folder.stored_summary()
+        understood, stored = folder.read_summary(), folder.stored_summary()
         missing = list(_missing(stored, summary))
         found = [] if missing else list(differences(stored, _plain(summary)))
         if priced := any(_COST.search(entry.path) for entry in found) and bool(prices := _prices_of(stored)):
@@ -99,11 +98,14 @@ def verify(folder: RunFolder) -> Verified:
             found = [
                 entry for entry in differences(stored, _plain(summary)) if not _COVERS.search(entry.path)
             ]
+        if any(entry.added for entry in found):  # a key that this version knows, and gives no value here
+            alike = differences(_plain(understood), _plain(summary))
+            invented = {entry.path for entry in alike if entry.added and entry.computed == ABSENT}
     except SpecError:
         if "summary.json" not in documents:
             raise
         missing = ["cannot be compared: no whole summary.json"]
-    added = [entry for entry in found if other and entry.added]
+    added = [entry for entry in found if other and entry.added and entry.path not in invented]
     found = [entry for entry in found if entry not in added]
     labels = {name for cell in summary.cells for name in (cell.label, cell.backend)}
     reworded = [entry for entry in found if other and is_reworded(entry, labels)]

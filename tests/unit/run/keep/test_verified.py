@@ -144,6 +144,24 @@ def test_a_value_that_reads_absent_is_not_one_that_another_version_lacks(other_w
     assert f"cells[{first.cell}].engine_version: absent stored, " in text
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_value_that_this_version_would_have_given_is_not_new(other_words, capsys, known):
+    """One more outcome of requests; a key of a version to come is none that can be compared."""
+    run = other_words("same", "same")
+    key = "timeout" if known else "of_a_version_to_come"
+
+    def add(summary):
+        requests = summary["cells"][0]["requests"]
+        (requests["outcomes"] if known else requests)[key] = 5
+
+    change_json(run.path / "summary.json", add)
+    mend(run.path)
+    code, text = said(run, capsys)
+    assert code == (ExitCode.LIMIT_FAILED if known else ExitCode.OK)
+    assert (f"outcomes.{key}: 5 stored, absent from the records" in text) == known
+    assert ("values that are new in this version: 1" in text) == (not known)
+
+
 def test_a_sentence_of_the_same_version_has_the_same_words(other_words, capsys, monkeypatch):
     run = other_words("a retry was needed", "it was asked again")
     monkeypatch.setattr(verified, "_is_other_version", lambda _manifest: False)
