@@ -66,7 +66,7 @@ def test_a_search_says_how_many_probes_it_may_take(capsys):
     run = ["run", "--scenario", "fixed-length", "--launch", "simulate", "--backends", "vllm"]
     assert main([*run, *SEARCH, "--dry-run"]) == ExitCode.OK
     shown = " ".join(capsys.readouterr().out.split())
-    assert "for each engine 3 searches among 193 loads, usually at most 14 probes" in shown
+    assert "for each engine 3 searches among 193 loads, usually at most 16 probes" in shown
     assert "decides and lasts 45 to 225 s" in shown
     assert main([*run, *SEARCH, "--rate", "5,10", "--repeats", "1", "--dry-run"]) == ExitCode.OK
     assert "1 search among 33 loads, usually at most 9 probes" in " ".join(capsys.readouterr().out.split())
