@@ -28,7 +28,7 @@ from harness.report.findings.again import Change
 from harness.report.findings.missing_loads import missing_loads
 from harness.report.view import labels, repeats
 from harness.report.wording import are, listing, plain, were
-from harness.validity import LONGEST_AGAIN_S, blame
+from harness.validity import LONGEST_AGAIN_S, RULES, blame
 from harness.verdicts.capacity import invalid_cells
 from harness.verdicts.per_user import asked_speeds
 
@@ -147,13 +147,14 @@ def _of_missing(summary: Summary) -> Iterator[_Open]:
 
 
 def _of_verdict(summary: Summary, verdict: str, manifest: Manifest | None) -> Iterator[_Open]:
-    """The advice of the rule that speaks of most cells."""
+    """The advice of the rule that speaks of most cells, first of those that no load generator can break."""
     judged = invalid_cells(summary.cells, summary.capacity) if verdict == "INVALID" else summary.cells
     cells = [cell.validity for cell in judged if cell.validity.verdict == verdict]
     codes = Counter(code for cell in cells for code in _causes(cell))
     if not codes:
         return
-    code, count = codes.most_common(1)[0]
+    sure = {code for code in codes if code in RULES and RULES[code].certain}
+    code, count = max(codes.items(), key=lambda found: (found[0] in sure, found[1]))
     # Of all cells, as the warnings have it: what would do for some of them is not enough for the others.
     reasons = [reason for cell in summary.cells for reason in cell.validity.reasons]
     alike = [reason for reason in reasons if (reason.verdict, reason.code) == (verdict, code)]
@@ -192,7 +193,7 @@ def _took_too_long(cell: CellResult) -> bool:
     return ours and cell.sample is not None and cell.sample.seconds > LONGEST_AGAIN_S
 
 
-def _causes(cell: Validity) -> Iterable[str]:
+def _causes(cell: Validity) -> Iterable[IssueCode]:
     """Names the one rule to blame for an INVALID cell: the requests of an engine that died failed too."""
     blamed = blame(cell)
     # Of rules that speak of equally many cells, one about all metrics comes first.

@@ -2,6 +2,7 @@
 
 from harness.model import CellResult
 from harness.report.findings.notes import most_important, notes
+from harness.report.text.screen import next_lines
 from tests.factories.documents import made
 from tests.factories.summaries import summary
 
@@ -38,4 +39,6 @@ def test_worthless_answers_of_one_engine_come_before_doubts_about_the_times_of_a
         made(CellResult, label=label, backend=label, validity={"verdict": "SUSPECT", "reasons": reasons})
         for label, reasons in (("a", [busy]), ("b", [busy, errors]))
     ]
-    assert [note.code for note in most_important(summary(*cells))] == ["errors-as-answers", "contended"]
+    run = summary(*cells)
+    assert [note.code for note in most_important(run)] == ["errors-as-answers", "contended"]
+    assert "1 of 2 cells is SUSPECT, errors-as-answers" in " ".join(" ".join(next_lines(run, 100)).split())
