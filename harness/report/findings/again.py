@@ -49,6 +49,15 @@ class Change:
         return Change(numbers=kept)
 
     @property
+    def of_tune(self) -> "Change":
+        """What `bench tune` takes of it: its flags are a number of repeats and one load."""
+        keys = {flag: f"--set {_KEYS[flag]}" for flag in (REQUESTS, DURATION)}
+        numbers = {keys.get(flag, flag): number for flag, number in self.of_cells.numbers.items()}
+        if repeats := self.numbers.get(REPEATS) or (self.auto and self.numbers.get(MOST, MOST_REPEATS)):
+            numbers[REPEATS] = repeats
+        return Change(numbers=numbers)
+
+    @property
     def words(self) -> list[str]:
         found = [f"--{self.kind}", ",".join(map(as_given, self.loads))] if self.loads else []
         found += [REPEATS, "auto"] if self.auto else []
@@ -81,12 +90,18 @@ def united(changes: Sequence[Change], summary: Summary, manifest: Manifest | Non
 
 def command(manifest: Manifest | None, change: Change) -> str:
     """The whole command for a shell; where it is not known, what to add to it."""
-    typed, added = manifest.command if manifest else (), change.words
+    typed = manifest.command if manifest else ()
+    added = (change.of_tune if is_tune(manifest) else change).words
     if typed[:2] == ("bench", "run"):
         line = shlex.join([*typed[:2], *_kept(typed[2:], change), *added])
         if plain(line, _LONGEST) == line:
             return line
     return f"{AGAIN} with `{' '.join(added)}`" if added else AGAIN
+
+
+def is_tune(manifest: Manifest | None) -> bool:
+    """Whether the run is the comparison with which `bench tune` ends."""
+    return manifest is not None and manifest.command[:2] == ("bench", "tune")
 
 
 def _kept(typed: Sequence[str], change: Change) -> Iterator[str]:
@@ -113,10 +128,11 @@ def expected_s(summary: Summary, manifest: Manifest | None, change: Change) -> f
     """Time of a run with this change, by the time of the one before; the longest of --repeats auto, which a
     budget ends.
 
-    None where that was resumed: the time between its cells is not of measuring.
+    None where that was resumed: the time between its cells is not of measuring. None after `bench tune`, as
+    it searches first.
     """
     cells = [cell for cell in summary.cells if cell.makespan_s and not cell.imported]
-    if not cells or manifest is None or manifest.resumed_utc:
+    if not cells or manifest is None or manifest.resumed_utc or is_tune(manifest):
         return None
     longer = fmean((cell.makespan_s or 0.0) * _longer(cell, manifest, change) for cell in cells)
     each_s = _between_s(cells) / len(cells) + longer

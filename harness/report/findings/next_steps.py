@@ -66,6 +66,8 @@ def next_steps(
     `manifest`: has the command of the run; None: the steps say what to add to it.
     """
     found = list(_open(summary, courses, manifest))
+    if again.is_tune(manifest):  # it takes one load
+        found = [each for each in found if each.change is None or not each.change.loads]
     run = shlex.quote(plain(summary.run))
     steps = []
     if unfinished := _UNFINISHED.get(summary.state) or _cut_short(summary, manifest):

@@ -198,3 +198,19 @@ def test_a_run_whose_only_backend_ended_is_to_be_resumed(backends, state, looks,
     first, *_ = conclude(made, manifest).next_steps
     assert (first.why == "1 of 2 cells is missing (mend the cause first)") == missing
     assert (first.do == f"bench resume {made.run}") == (missing or state == "interrupted")
+
+
+def test_bench_tune_is_advised_what_it_takes():
+    made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    of_tune = begun()
+    of_tune.command = ("bench", "tune", "a", "--scenario", "chat", "--budget", "10m")
+    for change, added in (
+        (Change(auto=True), "--repeats 10"),
+        (Change(auto=True, numbers={"--max-repeats": 20, "--budget": 60}), "--repeats 20"),
+        (Change(numbers={"--requests": 100, "--repeats": 6}), "--set load.requests=100 --repeats 6"),
+    ):
+        assert command(of_tune, change) == f"the same command with `{added}`"
+        assert expected_s(made, of_tune, change) is None
+    steps = [step.do for step in conclude(made, of_tune).next_steps]
+    assert steps
+    assert not any("--concurrency" in step or "auto" in step for step in steps)
