@@ -67,7 +67,7 @@ class Liveness:
     def before_load(self, limit_s: float, stop: threading.Event, say: Say) -> Ending | None:
         """The end of a running server that is not ready, as one that restarts; None: it is, or became so."""
         if self._life is None and (why := self._unready()):
-            self._keep(self._asked(Silence(f"before a load: {why}", limit_s, closed=False), stop, say))
+            self._keep(self._asked(Silence(f"{why} before a load", limit_s, closed=False), stop, say))
         return self._ending
 
     def after_load(

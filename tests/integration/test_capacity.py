@@ -81,7 +81,7 @@ def test_a_search_that_was_cut_short_goes_on_at_its_last_load():
 
 def test_a_search_without_limits_is_refused(here):
     define("narrow")
-    assert "--find-capacity needs [slo]" in bench_here(*SEARCH, code=2).stderr
+    assert "--find-capacity needs a limit to keep" in bench_here(*SEARCH, code=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_one_repeat_of_two_engines_becomes_a_verdict(here):
     done = bench(*QUICK, "--backends", "calm,slow", *EIGHT, "--repeats", "1", code=MEASURED)
     words, command = steps(done)
     assert "one repeat cannot tell a difference from noise" in words
-    assert re.search(r"\(up to [\d.]+ (s|min)\):", words)
+    assert re.search(r"\(takes up to [\d.]+ (s|min)\):", words)
     again = pasted(command)
     assert "one repeat" not in steps(again)[0]
     assert re.search(r"calm \d\.\d+× faster", again.stdout)

@@ -48,12 +48,13 @@ def main(given: Options) -> Result:
     if given.system and given.system not in known:
         raise SpecError(f"no claim is about '{given.system}'", hint=f"known: {', '.join(sorted(known))}")
     chosen = [claim for claim in catalog.claims if _is_about(claim, given.system)]
-    if single := [claim for claim in catalog.claims if claim.id == given.run]:
+    named = (given.run or "").casefold()
+    if single := [claim for claim in catalog.claims if claim.id.casefold() == named]:
         return Result(
             lambda screen: _decided(catalog, single[0], screen.width), lambda: _plain(single[0], catalog)
         )
     if given.run is not None:
-        if given.run.partition("-")[0] in catalog.sources:
+        if given.run.upper().partition("-")[0] in catalog.sources:
             raise SpecError("no such claim", where=given.run, hint="`bench claims` lists them")
         return _held_against(given.run, given.out, {claim.id for claim in chosen})
     return Result(

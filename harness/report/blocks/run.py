@@ -12,7 +12,7 @@ from harness.report.findings.capacity_words import capacity_lines
 from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.grid import shown
-from harness.report.findings.next_steps import step_words
+from harness.report.findings.next_steps import reason_and_time
 from harness.report.findings.notes import banner, no_verdict, notes
 from harness.report.findings.per_user_words import asked_speed_lines
 from harness.report.findings.sentences import BEYOND, GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
@@ -87,7 +87,7 @@ def steps(summary: Summary, manifest: Manifest | None = None) -> Iterator[Line]:
     """What to run next, and why."""
     for step in conclude(summary, manifest).next_steps:
         do = f"`{step.do}`" if step.is_command else step.do
-        yield Line(f"{step_words(step)}: {do}", "advice")
+        yield Line(f"{reason_and_time(step)}: {do}", "advice")
 
 
 def _of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:

@@ -113,11 +113,11 @@ def _new_run(
     )
 
 
-def step_words(step: NextStep) -> str:
-    """The reason, with the time that a command takes: `1 of 1 pair is undecided (up to 12 min)`."""
+def reason_and_time(step: NextStep) -> str:
+    """The reason, with the time of the command: `1 of 1 pair is undecided (takes up to 12 min)`."""
     if step.expected_s is None:
         return step.why
-    return f"{step.why} ({'up to' if step.longest else 'about'} {duration(step.expected_s)})"
+    return f"{step.why} (takes {'up to' if step.longest else 'about'} {duration(step.expected_s)})"
 
 
 def _open(summary: Summary, courses: Sequence[UnderLoad], manifest: Manifest | None) -> Iterator[_Open]:

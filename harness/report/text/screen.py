@@ -12,7 +12,7 @@ from harness.report.blocks.run import verdict
 from harness.report.findings.backend_words import marked_names
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.grid import GAP, Column, fitting
-from harness.report.findings.next_steps import step_words
+from harness.report.findings.next_steps import reason_and_time
 from harness.report.findings.notes import banner, odd_tracks, prices
 from harness.report.findings.sentences import load_words
 from harness.report.tables.sessions import session_tables
@@ -111,7 +111,7 @@ def next_lines(
     A command has lines of its own, which a shell reads as one.
     """
     for number, step in enumerate(conclude(summary, manifest).next_steps):
-        words = f"{step_words(step)}:{'' if step.is_command else f' {step.do}'}"
+        words = f"{reason_and_time(step)}:{'' if step.is_command else f' {step.do}'}"
         yield from hanging("also:       " if number else "next:       ", words, columns, cut=False)
         if step.is_command:
             known = {plain(summary.run): run or plain(summary.run)}

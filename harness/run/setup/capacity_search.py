@@ -20,7 +20,7 @@ def searched(scenario: Scenario) -> Scenario:
         raise SpecError("a working set is no load", where="--find-capacity", hint="use another scenario")
     if not scenario.slo:
         raise SpecError(
-            "--find-capacity needs [slo]",
+            "--find-capacity needs a limit to keep",
             where=f"{scenario.name}:slo",
             hint="--set slo.ttft_ms.p95=500, or a table [slo] in the scenario",
         )

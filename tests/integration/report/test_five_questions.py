@@ -17,7 +17,7 @@ from harness.model.numbers import number
 from harness.report.blocks.comparison import compared
 from harness.report.findings.against import run_names
 from harness.report.findings.conclude import conclude
-from harness.report.findings.next_steps import step_words
+from harness.report.findings.next_steps import reason_and_time
 from harness.report.findings.sentences import load_words
 from harness.report.html.answer import answer
 from harness.report.html.source import Source
@@ -130,10 +130,10 @@ def test_is_anything_wrong_with_this_run(run):
 
 def test_what_do_i_run_next(run):
     step = run.found.next_steps[0]
-    assert f"next: {step_words(step)}: {step.do}" in run.terminal
+    assert f"next: {reason_and_time(step)}: {step.do}" in run.terminal
     for one in run.found.next_steps:
-        assert f"{step_words(one)}: {one.do}" in run.terminal
-        assert f"{step_words(one)}: {one.do}" in run.report
+        assert f"{reason_and_time(one)}: {one.do}" in run.terminal
+        assert f"{reason_and_time(one)}: {one.do}" in run.report
     waiting = sum(
         entry["primary"] and entry["verdict"] == "not enough runs" for entry in run.raw["comparison"]
     )

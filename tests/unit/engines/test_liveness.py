@@ -269,7 +269,7 @@ class TestBeforeALoad:
         readiness(self.DOWN)
         answers(LOST)
         engine = alive()
-        died = Ending("died", f"before a load: {self.DOWN.what}; then {LOST.what}")
+        died = Ending("died", f"{self.DOWN.what} before a load; then {LOST.what}")
         assert engine.before_load(9, NEVER, quiet) == died
         assert engine.look() == died
 

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from harness.claims import load_catalog
 from harness.cli.flags.parsers import command_parser
 from harness.cli.main import main
@@ -66,6 +68,7 @@ def test_a_claim_names_the_run_that_decides_it(capsys):
         "bench run --scenario fixed-length --backends vllm,llamacpp --concurrency 8 --requests 64 --repeats 3"
     )
     assert command in text
+    assert listed(capsys, "a0-003") == text
     assert json.loads(listed(capsys, "A0-003", "--json"))["command"] == command
     assert "--scenario shared-prefix --backends llamacpp --repeats 3" in listed(capsys, "A0-007")
     assert "--concurrency 1,8 " in listed(capsys, "A0-004")
@@ -74,9 +77,10 @@ def test_a_claim_names_the_run_that_decides_it(capsys):
     assert "bench run" not in needs
 
 
-def test_a_claim_that_nobody_made_is_an_error_with_where_they_are_listed(capsys):
-    assert main(["claims", "A0-999"]) == ExitCode.USAGE
-    assert capsys.readouterr().err == "error: A0-999: no such claim\nhint: `bench claims` lists them\n"
+@pytest.mark.parametrize("name", ["A0-999", "a0-999"])
+def test_a_claim_that_nobody_made_is_an_error_with_where_they_are_listed(name, capsys):
+    assert main(["claims", name]) == ExitCode.USAGE
+    assert capsys.readouterr().err == f"error: {name}: no such claim\nhint: `bench claims` lists them\n"
 
 
 def test_every_command_is_one_that_bench_takes():

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from harness.model.comparison import Stopping
 from harness.report.findings.again import Change, command, expected_s, united
 from harness.report.findings.conclude import conclude
-from harness.report.findings.next_steps import step_words
+from harness.report.findings.next_steps import reason_and_time
 from tests.factories.documents import changed
 from tests.factories.summaries import cell, summary, verdict
 from tests.unit.report.findings.test_next_steps import compared, interleaved
@@ -139,7 +139,7 @@ def test_one_step_says_all_that_a_new_run_would_close_and_its_longest_time():
     (step,) = conclude(compared(*cells), begun("--requests", "32")).next_steps
     assert step.why == "6 of 6 cells are SUSPECT, too-short; 1 of 1 pair is undecided"
     assert step.do == f"{shlex.join(RUN)} --repeats auto --requests 100 --max-repeats 10"
-    assert step_words(step).startswith(f"{step.why} (up to ")
+    assert reason_and_time(step).startswith(f"{step.why} (takes up to ")
 
 
 def test_other_loads_are_a_step_of_their_own():
