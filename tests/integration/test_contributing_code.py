@@ -32,13 +32,13 @@ BLOCKS = {
 
 
 def code_of(page):
-    """Blocks of Python and TOML, and of commands, without the indentation that those of a list have."""
+    """Blocks of code, of which an entry of a list is text, and of commands, without a list's indentation."""
     text = (PAGES / f"{page}.md").read_text("utf-8")
     found = re.findall(r"^( *)```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
     lines = [
         (language, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)) for indent, language, text in found
     ]
-    assert {language for language, _ in lines} <= {"python", "toml", ""}
+    assert {language for language, _ in lines} <= {"python", "toml", "text", ""}
     return [text for language, text in lines if language], [text for language, text in lines if not language]
 
 

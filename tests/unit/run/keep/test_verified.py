@@ -173,6 +173,12 @@ def test_a_rank_line_a_verdict_and_a_version_are_no_sentences(name):
     assert not is_reworded(Difference(name, "one text", "another text"), ())
 
 
+def test_a_hint_of_another_version_may_advise_something_else():
+    for name in ("warnings[0].hint", "cells[001].validity.reasons[0].hint"):
+        assert is_reworded(Difference(name, "measure longer: --requests 100", "use --duration 60"), ())
+    assert not is_reworded(Difference("warnings[0].hint", "one text", None), ())
+
+
 def test_a_run_that_was_killed_says_what_sums_up_its_cells(run, capsys, monkeypatch):
     """Its summary is of some cells before: it is not written after each."""
     monkeypatch.setattr("harness.run.keep.verified._is_other_version", lambda _manifest: False)
