@@ -47,8 +47,8 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     measures=f"synchrony of the slots ({page_address('metrics', 'bursts-in-a-closed-loop')}), "
     "where the scenario declares no bursts",
     limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if more: two are not a burst",
-    hint="these are figures of bursts: spread the output lengths (--set prompts.output_spread=0.1, where the "
-    "scenario has it), or declare the burst (--set load.start=together)",
+    hint="spread the answers (--set prompts.output_spread=0.1) or declare the burst "
+    "(--set load.start=together)",
     cause="work",
 )
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
