@@ -77,13 +77,13 @@ def _outline(outline: Outline) -> Iterator[str]:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, figures: bool = True) -> str:
     rule = "|---|" + "---:|" * (len(head) - 2) + ("---:|" if figures else "---|")
-    return "\n".join([markdown_row(head), rule, *(_row(row, figures) for row in rows)])
+    return "\n".join([markdown_row(head), rule, *map(_row, rows)])
 
 
-def _row(texts: Sequence[str], figures: bool) -> str:
-    """Words of the last column, where it has no figures, may quote commands."""
+def _row(texts: Sequence[str]) -> str:
+    """Words of the last column may quote commands."""
     *others, last = texts
-    if figures or "|" in last:  # which would end the cell, in a code too
+    if "|" in last:  # which would end the cell, in a code too
         return markdown_row(texts)
     return f"| {' | '.join([*map(markdown_escaped, others), with_code(last)])} |"
 
