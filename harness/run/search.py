@@ -86,9 +86,9 @@ def next_probe(
     if done and not more and not (unknown and len(here) < MOST_SLOW):
         # All kept the limits: it was a short one that ended the search.
         walled = last and left.failed is not None and kept and len(long) < most
-        return (
-            Next(loads.index(left.failed), True) if walled else _other_end(loads, start, starts, probes, left)
-        )
+        if walled:
+            return Next(loads.index(left.failed), True)
+        return _other_end(loads, start, starts, probes, left)
     tested = {cell.load.value for cell in here}
     wanted = math.log(found.quantile(0.5 if left.sure or len(counted) < 2 else UNKEPT))
     untried = [index for index, load in enumerate(loads) if load not in tested]
@@ -117,17 +117,14 @@ def _other_end(
     if len(here) == len(probes):
         return None
     keeps = [kept_limits(cell, short=cell.repeat < starts) for cell in here]
-    lengths = {cell.load.value: cell.repeat >= starts for cell in here}
+    was_long = {cell.load.value: cell.repeat >= starts for cell in here}
     if all(keeps) and left.failed is not None:
         enough = BRACKET * (left.too_much or left.failed)
         end = min(left.failed, next((load for load in loads if load >= enough), loads[-1]))
-        is_tried = lengths.get(end)
-        return (
-            None
-            if is_tried or (is_tried is False and end < left.failed)
-            else Next(loads.index(end), is_tried is False)
-        )
-    if any(keeps) or not left.sure or left.sure in lengths:
+        if end not in was_long:
+            return Next(loads.index(end), False)
+        return Next(loads.index(end), True) if end >= left.failed and not was_long[end] else None
+    if any(keeps) or not left.sure or left.sure in was_long:
         return None
     return Next(loads.index(left.sure), sum(cell.repeat >= starts for cell in here) >= AGAIN)
 
