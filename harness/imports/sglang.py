@@ -52,6 +52,7 @@ def read(document: Document) -> Iterator[Taken]:
     serving.check_duration(file, stated, where)
     info = file.server_info if isinstance(file.server_info, dict) else {}
     count = len(file.ttfts) or file.completed
+    load = file.load(count)
     rates = {path: value for path, value in stated.items() if path.endswith("_per_s")}
     detailed = bool(file.ttfts)
     rows = _rows(file, where) if detailed else Rows(where)
@@ -60,7 +61,7 @@ def read(document: Document) -> Iterator[Taken]:
         version=None,
         level="answers" if detailed else "summary",
         took=f"latencies of {counted(count, 'request')}" if detailed else figures_of(count),
-        load=file.load(count),
+        load=load,
         cap=file.max_concurrency,
         records=rows.records(),
         model=name_of(info.get("served_model_name") or info.get("model_path")),
@@ -68,7 +69,7 @@ def read(document: Document) -> Iterator[Taken]:
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(
             VERSION,
-            *((_REPLAY,) if file.load(count) == UNKNOWN_LOAD else ()),
+            *((_REPLAY,) if load == UNKNOWN_LOAD else ()),
             SENT if detailed else "requests (run with --output-details)",
             *((TEXTS, "connecting, which is inside TTFT") if detailed else ()),
         ),

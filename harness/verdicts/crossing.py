@@ -65,9 +65,8 @@ class Contradiction(NamedTuple):
 
     load: float
     clear: float  # times what the limit allows, from which on a probe has failed clearly
-    failed_in: tuple[
-        int, ...
-    ]  # the start of each probe that did and that no long one of its start contradicts
+    # The start of each probe that did, and that no long one of its start contradicts.
+    failed_in: tuple[int, ...]
     outvoted: bool  # by more long ones that did not
     carried_in: frozenset[int]  # starts in which a long one did not
 

@@ -1,7 +1,7 @@
 """`bench verify`: whether runs say what their records say."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from harness.model.numbers import counted
 from harness.untrusted import inert
 
 if TYPE_CHECKING:
+    from harness.run.keep.differences import Difference
     from harness.run.keep.verified import Verified
 
 EPILOG = """Three checks. Files: each document, record and workload has its sha256 in checksums.json; logs and
@@ -111,14 +112,14 @@ def _as_json(run: "Verified") -> dict[str, object]:
         "files": run.files,
         "faults": {fault.path: fault.what for fault in run.faults},
         "missing": list(run.missing),
-        "differences": [
-            {"path": each.path, "stored": each.stored, "computed": each.computed} for each in run.differences
-        ],
+        "differences": _paths(run.differences),
         "added": run.added,
-        "reworded": [
-            {"path": each.path, "stored": each.stored, "computed": each.computed} for each in run.reworded
-        ],
+        "reworded": _paths(run.reworded),
         "recorded": run.recorded,
         "made_by": run.made_by,
         "seal": run.seal,
     }
+
+
+def _paths(found: "Sequence[Difference]") -> list[dict[str, object]]:
+    return [{"path": each.path, "stored": each.stored, "computed": each.computed} for each in found]
