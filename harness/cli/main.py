@@ -154,10 +154,11 @@ def _unrecognized(
         hint += "" if name == "--trace" else ", or change the command that `bench URL` prints"
         return SpecError(f"unknown option '{name}'", hint=hint)
     program, flags = f"{asked.prog} {action}" if action else asked.prog, list(_flags(asked, action))
-    if (addressed := asked.prog.endswith(ADDRESSED)) or asked.prog == "bench run":
+    command = asked.prog.rpartition(" ")[2]
+    if command in (ADDRESSED, "run", "tune", "truth"):
         from harness.cli.flags.foreign import translated  # needed for a mistake alone
 
-        if hint := translated((word.partition("=")[0] for word in unknown), addressed=addressed):
+        if hint := translated((word.partition("=")[0] for word in unknown), command):
             return SpecError(f"unknown option '{name}'", hint=hint)
     # `bench -v list`: the command is the first that takes it.
     hint = f"it follows the command: `{program} {name}`" if name in flags else suggested(name, flags, program)

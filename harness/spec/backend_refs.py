@@ -354,7 +354,9 @@ def _parse_ref(entry: str, own: Mapping[str, str]) -> BackendRef:
         definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
     except SpecError as error:
         if url and name and not name.endswith(".toml") and name not in files.names("backends"):
-            error.hint = f"{name}=openai=URL gives any server a name of your own; {error.hint}"
+            form = f"its engine stands before the URL: {name}=vllm=URL, or {name}=openai=URL for any server"
+            alike = error.hint if len(name) > 2 and "did you mean" in (error.hint or "") else None
+            error.hint = "; ".join(filter(None, (form, f"`bench {name}=URL` recognises it", alike)))
         raise
     if variant in own:
         if url:

@@ -41,7 +41,10 @@ def server_url(url: str, where: str) -> str:
     except ValueError:
         fits = False
     if not fits:
-        raise SpecError(f"{url.rpartition('@')[2]!r} is not a URL", where=where)
+        shown = url.rpartition("@")[2]
+        bare = re.match(r"(\w+://)?[\da-fA-F]*:[\da-fA-F]*:", shown)
+        hint = "an IPv6 address stands in brackets, as in http://[::1]:8000" if bare else None
+        raise SpecError(f"{shown!r} is not a URL", where=where, hint=hint)
     if parts.username or parts.password:
         raise SpecError(
             "the URL holds a user name or password",

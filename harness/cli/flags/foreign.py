@@ -6,6 +6,7 @@ All of them, with those that look like ours, stand in docs/coming-from.md.
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from harness.cli.flags.parsers import ADDRESSED
 from harness.errors import page_address
 
 _SERVER = "--backends NAME=URL"
@@ -49,13 +50,28 @@ NEEDLESS = (
 )
 
 
-def translated(flags: Iterable[str], *, addressed: bool) -> str:
-    """Hint for those that are flags of other tools; "" if none is. `addressed`: they were typed after
-    `bench URL`.
-    """
-    same = {**FOREIGN, **dict.fromkeys(NEEDLESS, "not needed")}
+# Flags that people carry over from another command of bench, or from the name of a metric, by command.
+OURS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "tune": {
+            "--backends": "the argument BACKEND",
+            "--concurrency": "--load N",
+            "--rate": "--load R",
+            "--variant": "BACKEND@VARIANT of the definition, or --engine-set KEY=VALUE for each value",
+        },
+        "truth": dict.fromkeys(("--itl-ms", "--tpot-ms", "--tpot", "--itl"), "--gap-ms MS"),
+    }
+)
+
+
+def translated(flags: Iterable[str], command: str) -> str:
+    """Hint for flags of other tools, or of other commands, that were typed after `command`; "" for none."""
+    run = {**FOREIGN, **dict.fromkeys(NEEDLESS, "not needed")}
+    same = OURS.get(command) or run
     found = ", ".join(f"{flag} is {same[flag]}" for flag in dict.fromkeys(flags) if flag in same)
     if not found:
         return ""
-    lead = "`bench URL` takes an address, and prints a `bench run`: there" if addressed else "here"
+    if command in OURS:
+        return f"here {found}"
+    lead = "`bench URL` takes an address, and prints a `bench run`: there" if command == ADDRESSED else "here"
     return f"{lead} {found}; flags of other tools: {page_address('coming-from')}"

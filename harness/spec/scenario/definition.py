@@ -253,7 +253,13 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
         )
     generator_spec = build(GENERATORS[generator], prompts, f"{where}:prompts")
     generator_spec.check(f"{where}:prompts")
-    scenario = build(Scenario, {**table, "prompts": generator_spec}, where)
+    try:
+        scenario = build(Scenario, {**table, "prompts": generator_spec}, where)
+    except UnknownKeyError as error:
+        if error.where == f"{where}:request" and "did you mean" not in (error.hint or ""):
+            field = "NAME" if error.key == "extra_body" else error.key
+            error.hint = f"any other field of the API is request.fields.{field}"
+        raise
     scenario.scenario.check(f"{where}:scenario")
     check_text(
         scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile | Audio)

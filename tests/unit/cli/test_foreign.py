@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness.cli.flags.foreign import FOREIGN, NEEDLESS
+from harness.cli.flags.foreign import FOREIGN, NEEDLESS, OURS
 from harness.cli.flags.parsers import command_parser
 from harness.host.paths import CHECKOUT
 from harness.spec.scenario import load_scenario
@@ -24,3 +24,10 @@ def test_a_flag_of_another_tool_leads_to_flags_that_exist(flag):
 @pytest.mark.parametrize("flag", [*FOREIGN, *NEEDLESS])
 def test_the_page_of_other_tools_has_it(flag):
     assert flag in (CHECKOUT / "docs/coming-from.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", OURS)
+def test_a_flag_of_another_command_leads_to_flags_that_exist(command):
+    ours = set(command_parser(command)._option_string_actions)
+    assert not set(OURS[command]) & ours
+    assert set(re.findall(r"--[a-z-]+", " ".join(OURS[command].values()))) <= ours

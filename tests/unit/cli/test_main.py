@@ -39,6 +39,12 @@ from harness.errors import ExitCode
             "unknown option '--base-url'",
             "NAME=URL, --num-prompts is --requests N, --tokenizer is not needed; flags of other tools",
         ),
+        (["truth", "--itl-ms", "5"], "unknown option '--itl-ms'", "here --itl-ms is --gap-ms MS"),
+        (
+            ["tune", "vllm", "--scenario", "x", "--variant", "fast:a=b"],
+            "unknown option '--variant'",
+            "here --variant is BACKEND@VARIANT of the definition, or --engine-set KEY=VALUE for each value",
+        ),
         (["run", "--rate", "8", "--concurrency", "4"], "not allowed with", "--set load.max_in_flight=N"),
         (["run", "--timeout", "9"], "unknown option '--timeout'", "keys of --set: https://"),
         (["run", "--num-prompts", "9"], "unknown option '--num-prompts'", "coming-from.html"),

@@ -262,7 +262,13 @@ def test_a_url_is_taken_as_clients_are_given_it(given, url):
 def test_a_name_of_ones_own_for_a_url_is_refused_with_the_form_that_takes_it():
     with pytest.raises(SpecError) as caught:
         parse_backend_list("mine=http://h:1")
-    assert caught.value.hint.startswith("mine=openai=URL gives any server a name of your own; ")
+    assert caught.value.hint == (
+        "its engine stands before the URL: mine=vllm=URL, or mine=openai=URL for any server; "
+        "`bench mine=URL` recognises it"
+    )
+    with pytest.raises(SpecError) as caught:
+        parse_backend_list("vlm=http://h:1")
+    assert caught.value.hint.endswith("; did you mean 'vllm'?")
 
 
 def test_no_name_of_ones_own_is_suggested_in_place_of_a_file_that_is_none():

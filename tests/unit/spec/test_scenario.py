@@ -112,6 +112,13 @@ def test_a_scenario_is_complete_in_itself():
         (("[1]", "[1]\nstart = false"), "load.start: false is not one of 'spread', 'together'", None),
         (("[1]", "[1]\n[verdict]\ncool_down_s = 1e12"), "verdict.cool_down_s: must be at most 31,", None),
         (("input_tokens = 8", "groups = 8"), "x.toml:prompts: unknown key 'groups'", "known:"),
+        (
+            ("[load]", "[request]\nextra_body = 1\n[load]"),
+            "x.toml:request: unknown key 'extra_body'",
+            "any other field of the API is request.fields.NAME",
+        ),
+        (("[load]", "[request]\nstop = 1\n[load]"), "unknown key 'stop'", "API is request.fields.stop"),
+        (("[load]", "[request]\ntemprature = 1\n[load]"), "'temprature'", "did you mean 'temperature'?"),
         (("[load]", "[laod]"), "x.toml: unknown key 'laod'", "did you mean 'load'?"),
         (("[prompts]", "[prompt]"), "x.toml: unknown key 'prompt'", "did you mean 'prompts'?"),
         (("generator", "#"), "x.toml: table [prompts] with a generator is missing", None),

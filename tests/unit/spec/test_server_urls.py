@@ -41,6 +41,10 @@ def test_one_backend_may_have_several_urls():
         (f"{A}+http://localhost:8000+http://127.0.0.1:8000", "http://localhost:8000 is given twice"),
         (f"{A}+sglang", "'sglang' is not an http:// or https:// URL"),
         (f"{A}+http://u:p@b", "user name or password\nhint: --header Authorization=ENV:VAR"),
+        (
+            "http://::1:8000",
+            "is not a URL\nhint: an IPv6 address stands in brackets, as in http://[::1]:8000",
+        ),
         ("http://a?key=1", "without '?' or '#'\nhint: --query NAME=VALUE"),
         ("+".join(f"http://h{n}" for n in range(MOST_URLS + 1)), f"at most {MOST_URLS}"),
     ],
