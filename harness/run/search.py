@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 from harness.model import CellResult
@@ -12,7 +13,7 @@ from harness.plan import Block, Cell, ProbeSizes, long_probe
 from harness.verdicts.crossing import (
     AGAIN,
     Bracket,
-    Contradiction,
+    Crossing,
     bracket,
     contradictions,
     crossing,
@@ -43,90 +44,165 @@ def next_probe(
 ) -> Next | None:
     """The next load to try in this start of the engine; None at its end.
 
-    `tried`: the probes so far, of all starts. Short ones double the load from that of the index `first` until
-    one fails, and halve what lies between. They halve the load while none has kept the limits, and where the
-    capacity may be below all that was tried. Long ones go to the load at which the capacity is as likely
-    above as below, and to a lower one after two while none has kept the limits. There is one in each start,
-    and more in the last one while the answer is far below the estimate, or where only a short one has failed.
-    One goes to a load at which the probes contradict each other, before all others, and again in the start
-    whose probe is contradicted. A start that is slow each time has a search of its own. A later start ends
-    with a short probe of the end of the bracket that is new to it. A search ends where it surely fails at the
-    lowest load.
+    `tried`: the probes so far, of all starts. `first`: index of the load with which a search begins.
     """
-    slow = slow_starts(*short_and_long(tried, starts), starts)
-    alike = [other for other in range(starts) if (other in slow) == (start in slow)]
-    probes = of_starts(tried, starts, alike)
-    short, long = short_and_long(probes, starts)
-    counted = undisturbed(short, long, starts)
-    left = bracket(short, counted)
-    kept = refuted_at(counted) == math.inf
-    unknown = start in slow and not left.sure
-    if slow and not short:  # those of the others bracket another capacity
-        first = loads.index(left.sure) if left.sure else _half(loads, refuted_at(counted))
-    if (kept or left.failed is None or unknown) and (index := _next_short(loads, left, first)) is not None:
-        return Next(index, False)
-    own, here = (of_starts(cells, starts, (start,)) for cells in (probes, long))
-    due = sum(other <= start for other in alike)
-    done = bool(here) and (len(counted) >= due or len(here) >= MOST_SLOW)
-    last = start == starts - 1
-    against = list(contradictions(short, long, starts))
-    most = max(MOST_LONG, starts) + (MOST_AGAIN if against else 0)
-    free = not done or (last and len(long) < most)
-    if (disputed := _disputed(against, start, starts, own, free=free)) is not None:
-        return Next(loads.index(disputed), True)
-    found = crossing(short, counted)
-    lowest = min(cell.load.value for cell in short)
-    below = left.unrefuted is None or (start not in slow and found.quantile(LOW_END) < lowest)
-    if counted and lowest > loads[0] and below:
-        return Next(_half(loads, lowest), False)
-    if long and found.quantile(HOPELESS) <= loads[0] and not any(map(is_spoiled, counted)):
-        return None
-    inside = found.quantile(0.9) > loads[0] and found.quantile(0.5) < loads[-1]
-    more = last and inside and not (found.narrow and left.sure) and len(long) < most
-    if done and not more and not (unknown and len(here) < MOST_SLOW):
-        # All kept the limits: it was a short one that ended the search.
-        walled = last and left.failed is not None and kept and len(long) < most
-        if walled:
-            return Next(loads.index(left.failed), True)
-        return _other_end(loads, start, starts, probes, left)
-    tested = {cell.load.value for cell in here}
-    wanted = math.log(found.quantile(0.5 if left.sure or len(counted) < 2 else UNKEPT))
-    untried = [index for index, load in enumerate(loads) if load not in tested]
-    nearest = min(untried, key=lambda index: abs(math.log(loads[index]) - wanted), default=None)
-    return None if nearest is None else Next(nearest, True)
+    return next(_steps(_Seen(loads, start, starts, tried, first)), None)
 
 
-def _disputed(
-    against: Sequence[Contradiction], start: int, starts: int, here: Sequence[CellResult], *, free: bool
-) -> float | None:
-    """A load that a long probe of this start is to decide. `free`: one is left for what others measured."""
-    own = {cell.load.value for cell in here}
-    long = Counter(cell.load.value for cell in here if cell.repeat >= starts)
-    disputed = [at.load for at in against if at.is_open(start) and long[at.load] < AGAIN]
-    return next((load for load in disputed if load in own), next(iter(disputed), None) if free else None)
-
-
-def _other_end(
-    loads: Sequence[float], start: int, starts: int, probes: Sequence[CellResult], left: Bracket
-) -> Next | None:
-    """A short probe of a load that others left behind, or kept, where this start has tried none: it may carry
-    more, or less. A long one follows where the start keeps what was too much for the others, and is taken at
-    once where a load was measured again in it: a queue may take longer to build than a short one lasts.
+def _steps(seen: "_Seen") -> Iterator[Next]:
+    """Yields the probe of each step that wants one, the most urgent first. Only the first is measured: the
+    steps are asked again after each probe.
     """
-    here = of_starts(probes, starts, (start,))
-    if len(here) == len(probes):
-        return None
-    keeps = [kept_limits(cell, short=cell.repeat < starts) for cell in here]
-    was_long = {cell.load.value: cell.repeat >= starts for cell in here}
+    yield from _bracket(seen)
+    yield from _settle(seen)
+    yield from _reach_lower(seen)
+    if seen.hopeless:
+        return
+    if seen.decides:
+        yield from _decide(seen)
+    else:
+        yield from _confirm_end(seen)
+        yield from _try_other_end(seen)
+
+
+class _Seen:
+    """What a start of the engine has to go by: the probes of all starts that are as fast as it is."""
+
+    def __init__(
+        self, loads: Sequence[float], start: int, starts: int, tried: Sequence[CellResult], first: int
+    ) -> None:
+        self.loads, self.start, self.starts = loads, start, starts
+        slow = slow_starts(*short_and_long(tried, starts), starts)
+        self.is_slow = start in slow
+        alike = [other for other in range(starts) if (other in slow) == self.is_slow]
+        self.probes = of_starts(tried, starts, alike)
+        self.short, self.long = short_and_long(self.probes, starts)
+        self.counted = undisturbed(self.short, self.long, starts)
+        self.left = bracket(self.short, self.counted)
+        self.own = of_starts(self.probes, starts, (start,))
+        _, self.own_long = short_and_long(self.own, starts)
+        self.due = sum(other <= start for other in alike)  # long probes that count, after this start
+        self.is_last = start == starts - 1
+        self.against = list(contradictions(self.short, self.long, starts))
+        self.first = first
+        if slow and not self.short:  # those of the others bracket another capacity
+            sure = self.left.sure
+            self.first = loads.index(sure) if sure else _half(loads, refuted_at(self.counted))
+
+    @property
+    def all_kept(self) -> bool:
+        """Whether no long probe failed."""
+        return refuted_at(self.counted) == math.inf
+
+    @property
+    def needs_low_end(self) -> bool:
+        """Whether this start is a slow one that has carried nothing for certain."""
+        return self.is_slow and not self.left.sure
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this start has had its long probe."""
+        had_enough = len(self.counted) >= self.due or len(self.own_long) >= MOST_SLOW
+        return bool(self.own_long) and had_enough
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the search may have another long probe beyond those that each start has."""
+        most = max(MOST_LONG, self.starts) + (MOST_AGAIN if self.against else 0)
+        return self.is_last and len(self.long) < most
+
+    @cached_property
+    def crossing(self) -> Crossing:
+        return crossing(self.short, self.counted)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the server surely fails at the lowest load, and no client spoiled what says so."""
+        fails = bool(self.long) and self.crossing.quantile(HOPELESS) <= self.loads[0]
+        return fails and not any(map(is_spoiled, self.counted))
+
+    @property
+    def decides(self) -> bool:
+        """Whether a long probe is due in this start, or the answer is far below the estimate in the last."""
+        if not self.is_done or (self.needs_low_end and len(self.own_long) < MOST_SLOW):
+            return True
+        found = self.crossing
+        inside = found.quantile(0.9) > self.loads[0] and found.quantile(0.5) < self.loads[-1]
+        return self.is_free and inside and not (found.narrow and self.left.sure > 0)
+
+
+def _bracket(seen: _Seen) -> Iterator[Next]:
+    """A short probe doubles the load until one fails, and halves what lies between, while no long one failed.
+
+    It halves the load while none has kept the limits.
+    """
+    if not (seen.all_kept or seen.left.failed is None or seen.needs_low_end):
+        return
+    if (index := _next_short(seen.loads, seen.left, seen.first)) is not None:
+        yield Next(index, False)
+
+
+def _settle(seen: _Seen) -> Iterator[Next]:
+    """A long probe goes to a load at which the probes contradict each other, first where this start's own
+    is contradicted.
+    """
+    tried = {cell.load.value for cell in seen.own}
+    long = Counter(cell.load.value for cell in seen.own_long)
+    disputed = [at.load for at in seen.against if at.is_open(seen.start) and long[at.load] < AGAIN]
+    own = [load for load in disputed if load in tried]
+    free = not seen.is_done or seen.is_free  # a long probe is left for what others measured
+    yield from (Next(seen.loads.index(load), True) for load in own or (disputed if free else ()))
+
+
+def _reach_lower(seen: _Seen) -> Iterator[Next]:
+    """A short probe halves the lowest load so far where the capacity may be below it."""
+    if not seen.counted:
+        return
+    lowest = min(cell.load.value for cell in seen.short)
+    if lowest > seen.loads[0] and (
+        seen.left.unrefuted is None or (not seen.is_slow and seen.crossing.quantile(LOW_END) < lowest)
+    ):
+        yield Next(_half(seen.loads, lowest), False)
+
+
+def _decide(seen: _Seen) -> Iterator[Next]:
+    """A long probe goes where the capacity is as likely above as below: to the nearest load that had none in
+    this start. After two, while none has kept the limits, it goes lower.
+    """
+    likely = seen.left.sure or len(seen.counted) < 2
+    wanted = math.log(seen.crossing.quantile(0.5 if likely else UNKEPT))
+    tested = {cell.load.value for cell in seen.own_long}
+    untried = [index for index, load in enumerate(seen.loads) if load not in tested]
+    if untried:
+        yield Next(min(untried, key=lambda index: abs(math.log(seen.loads[index]) - wanted)), True)
+
+
+def _confirm_end(seen: _Seen) -> Iterator[Next]:
+    """A long probe goes to the load that only a short one failed, where all long ones kept the limits."""
+    if seen.is_free and seen.left.failed is not None and seen.all_kept:
+        yield Next(seen.loads.index(seen.left.failed), True)
+
+
+def _try_other_end(seen: _Seen) -> Iterator[Next]:
+    """A short probe goes to a load that others left behind, or kept, where this start has tried none: it may
+    carry more, or less. A long one follows where the start keeps what was too much for the others, and is
+    taken at once where a load was measured again in it: a queue may take longer to build than a short one
+    lasts.
+    """
+    loads, left = seen.loads, seen.left
+    if len(seen.own) == len(seen.probes):
+        return
+    keeps = [kept_limits(cell, short=cell.repeat < seen.starts) for cell in seen.own]
+    was_long = {cell.load.value: cell.repeat >= seen.starts for cell in seen.own}
     if all(keeps) and left.failed is not None:
         enough = BRACKET * (left.too_much or left.failed)
         end = min(left.failed, next((load for load in loads if load >= enough), loads[-1]))
         if end not in was_long:
-            return Next(loads.index(end), False)
-        return Next(loads.index(end), True) if end >= left.failed and not was_long[end] else None
-    if any(keeps) or not left.sure or left.sure in was_long:
-        return None
-    return Next(loads.index(left.sure), sum(cell.repeat >= starts for cell in here) >= AGAIN)
+            yield Next(loads.index(end), False)
+        elif end >= left.failed and not was_long[end]:
+            yield Next(loads.index(end), True)
+    elif not any(keeps) and left.sure and left.sure not in was_long:
+        yield Next(loads.index(left.sure), len(seen.own_long) >= AGAIN)
 
 
 def usually_at_most(loads: Sequence[float], starts: int) -> int:
