@@ -57,8 +57,8 @@ def _steps(seen: "_Seen") -> Iterator[Next]:
     yield from _settle(seen)
     yield from _reach_lower(seen)
     if seen.hopeless:
-        return
-    if seen.decides:
+        yield from _try_lowest(seen)
+    elif seen.decides:
         yield from _decide(seen)
     else:
         yield from _confirm_end(seen)
@@ -163,6 +163,17 @@ def _reach_lower(seen: _Seen) -> Iterator[Next]:
         seen.left.unrefuted is None or (not seen.is_slow and seen.crossing.quantile(LOW_END) < lowest)
     ):
         yield Next(_half(seen.loads, lowest), False)
+
+
+def _try_lowest(seen: _Seen) -> Iterator[Next]:
+    """A short probe goes to the lowest load in the start after the first that failed there, and a long one
+    follows where it kept the limits: that engine may have come out slow. Two such starts end the search.
+    """
+    begun = {cell.repeat % seen.starts for cell in seen.probes}
+    if not seen.own and len(begun) < AGAIN:
+        yield Next(0, False)
+    elif seen.own and not seen.own_long and all(kept_limits(cell, short=True) for cell in seen.own):
+        yield Next(0, True)
 
 
 def _decide(seen: _Seen) -> Iterator[Next]:

@@ -117,7 +117,7 @@ def test_a_closed_loop_ends_at_its_highest_load_or_at_its_lowest():
     assert sizes_of(cells)[0] == [8, 16, 32, 64]
     assert only(cells).interval == (64, 64, None)
     cells = searched(0, loads=SLOTS, kind="concurrency")
-    assert sizes_of(cells) == ([8, 4, 2, 1], [1])
+    assert sizes_of(cells) == ([8, 4, 2, 1, 1], [1])
     assert words(only(cells)).startswith("vllm: 1 user, the lowest load tried, misses the limits: ")
 
 
@@ -137,9 +137,11 @@ def test_a_search_takes_no_more_probes_than_are_named_beforehand(ends, starts):
     assert starts < most <= usually_at_most(loads, starts)
 
 
-def test_where_no_load_keeps_the_limits_one_long_probe_of_the_lowest_ends_the_search():
+def test_where_no_load_keeps_the_limits_the_lowest_in_a_second_start_ends_the_search():
+    """The first start has a long probe of it, the second a short one, which costs little."""
     cells = searched(0.5)
-    assert sizes_of(cells) == ([1], [1])
+    assert sizes_of(cells) == ([1, 1], [1])
+    assert [one.repeat for one in cells] == [0, 3, 1]
     assert only(cells).value is None
     assert words(only(cells)).startswith("vllm: 1 requests/s, the lowest load tried, miss the limits: ")
 
@@ -340,6 +342,17 @@ def test_a_first_start_that_is_slow_brackets_no_other(limit):
     """Its short probes leave a bracket to all starts: each later one tries what failed there."""
     found = only(searched([limit // 2, limit, limit], loads=SLOTS, kind="concurrency"))
     assert (found.value, found.slow_starts) == (limit, (0,))
+
+
+@pytest.mark.parametrize("kind", ["rate", "concurrency"])
+def test_a_first_start_that_fails_at_the_lowest_load_ends_no_search(kind):
+    """Of 20 requests/s the first start of three carries less than the lowest load."""
+    loads = LOADS if kind == "rate" else SLOTS
+    found = only(searched([0.5, 20, 20], loads=loads, kind=kind))
+    low, value, high = found.interval
+    assert low is None
+    assert 17 < value <= 20 < high
+    assert (found.searches, found.slow_starts, found.kept_by_search[0]) == (3, (0,), None)
 
 
 def test_a_start_that_kept_nothing_is_slow_without_a_low_end():
@@ -1018,10 +1031,10 @@ def test_no_engine_is_started_for_a_search_that_has_ended(monkeypatch):
 
     monkeypatch.setattr(run, "_measure_lives", measure)
     monkeypatch.setattr(run, "count_as_begun", lambda lives: None)
-    monkeypatch.setattr(run, "_cool_down", begun.append)
+    monkeypatch.setattr(run, "_cool_down", lambda block: None)
     run._steps()
-    assert [block.repeat for (block,) in begun] == [0]
-    assert [one.repeat for one in run.cells] == [0, 3]
+    assert [block.repeat for (block,) in begun] == [0, 1]
+    assert [one.repeat for one in run.cells] == [0, 3, 1]
 
 
 def test_the_answer_says_what_its_loads_are():
