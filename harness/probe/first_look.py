@@ -22,6 +22,7 @@ SIDE_BY_SIDE = 4
 _PROMPT_WORDS = 100
 _OUTPUT_TOKENS = 12
 REDIRECTED, REFUSED, TOO_MANY, FAILED = 300, 400, 429, 500  # statuses, or the first of them
+RATE_HINT = "a load needs more than its rate limit allows: raise it, or measure the engine behind it"
 BUSY_HINT = "it may be too busy, or still load its model: look into its log, and try again"
 _REST = 1 / 6  # of the limit: where one answer took longer, no more are asked for
 
@@ -104,7 +105,7 @@ def _hint(server: Server, seen: Seen) -> str:
     if seen.parsed.malformed:
         return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
     if seen.status == TOO_MANY:
-        return "a load needs more than its rate limit allows: raise it, or measure the engine behind it"
+        return RATE_HINT
     if seen.status >= FAILED or (seen.status < REDIRECTED and seen.error):
         return BUSY_HINT
     others = [name for name in API_NAMES[1:] if not server.refusal_of(name)] if seen.status >= REFUSED else []

@@ -79,9 +79,7 @@ def with_metrics_urls(
     names = names or labels
     for text in given:
         where = f"--metrics-url {text.partition('?')[0]}"  # a query may hold a key
-        label, url = metrics_label(text)
-        role, at, rest = url.partition("@")
-        role, url = (role, rest) if at and role in ROLES else ("", url)
+        label, role, url = metrics_url(text)
         if not label and len(set(names)) > 1:
             raise SpecError(
                 "several backends: whose metrics are these?", where=where, hint="write BACKEND=URL"
@@ -100,11 +98,12 @@ def with_metrics_urls(
     return tuple(refs)
 
 
-def metrics_label(text: str) -> tuple[str, str]:
-    """The backend that a --metrics-url names, or "", and the rest of it."""
+def metrics_url(text: str) -> tuple[str, str, str]:
+    """The backend and the role that a --metrics-url names, "" for what it does not, and its URL."""
     bare = text.startswith(("http://", "https://", *(f"{role}@" for role in ROLES)))
     label, _, url = ("", "", text) if bare else text.partition("=")
-    return label, url
+    role, at, rest = url.partition("@")
+    return (label, role, rest) if at and role in ROLES else (label, "", url)
 
 
 def _with_metrics_url(ref: BackendRef, url: str, role: str, where: str) -> BackendRef:
@@ -115,7 +114,7 @@ def _with_metrics_url(ref: BackendRef, url: str, role: str, where: str) -> Backe
         raise SpecError(
             f"backend '{ref.label}' declares no metrics to look for",
             where=where,
-            hint="give the server by its engine's name, such as vllm=URL",
+            hint="no engine was recognised: `bench run --backends NAME=vllm=URL` says which it is",
         )
     usual = ref.definition.metrics.path  # of a URL without one
     pages = [address_of(at if urlsplit(at).path else at + usual) for at in (url, *ref.metrics_urls)]

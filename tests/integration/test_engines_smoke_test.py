@@ -75,7 +75,7 @@ def test_a_key_that_was_refused_is_not_asked_for():
     with pytest.raises(SetupError, match="refuses with 401") as raised:
         greet("chat", {"chat": ("401 Unauthorized", {})}, access=Access(credentials=("sk-12345678",)))
     assert raised.value.hint.startswith("it was sent a key: that one may be wrong")
-    assert "--api-key-env NAME=VAR" in raised.value.hint
+    assert "--api-key-env VAR names another variable, and NAME=VAR that of one of" in raised.value.hint
     assert "BENCH_API_KEY" not in raised.value.hint
 
 

@@ -4,11 +4,12 @@ import argparse
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 from harness.cli.display.output import printed_command, progress_display
 from harness.cli.display.result import Result
@@ -60,13 +61,6 @@ class Given:
         return f"{self.alias}, {url}" if self.alias else url
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    given: Given
-    backend: str  # name of a definition
-    look: "Look"
-
-
 @dataclass(frozen=True)
 class Options(RunOutput):
     urls: tuple[str, ...]
@@ -102,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: Options) -> Result:
     from harness.cli.commands import run
-    from harness.engines.speak.access import access_of
+    from harness.engines.speak.access import access_behind, access_of
     from harness.host.address import address_of
     from harness.report.text.sketch import sketch
     from harness.run.setup.sizing import fit, short_answers
@@ -126,17 +120,22 @@ def main(given: Options) -> Result:
         accesses = list(map(access_of, reaches))
         models = _models(wanted, accesses, [reach.served_name for reach in reaches], ui)
         limit_s = _LOOK_SHARE * budget_s / len(wanted)
-        asked = list(zip(wanted, models, accesses, strict=True))
-        hidden = bool(given.metrics_urls)
-        definitions = [_definition(*known, ui, is_behind=hidden) for known in asked]
-        servers = [
-            _look(server, definition, model, access, limit_s, ui)
-            for (server, model, access), definition in zip(asked, definitions, strict=True)
+        engines = [
+            {at: access_behind(at, server.url.split("+"), reach) for at in _engines_of(server, given)}
+            for server, reach in zip(wanted, reaches, strict=True)
         ]
-        looks, spent_s = [server.look for server in servers], time.monotonic() - began
+        definitions = [
+            _definition(*known, ui) for known in zip(wanted, models, accesses, engines, strict=True)
+        ]
+        backends = backends_of(wanted, [definition.name for definition in definitions], given)
+        looks = [
+            _look(server, definition, model, access, limit_s, ui)
+            for server, definition, model, access in zip(wanted, definitions, models, accesses, strict=True)
+        ]
+        spent_s = time.monotonic() - began
         loads = fit(looks, budget_s - spent_s)
         short = short_answers(loads, looks, spent_s)
-        words = words_of(servers, loads, given)
+        words = words_of(backends, loads, given)
         command = ("bench", "run", *words)
         ui.note(f"takes about {duration(loads.expected_s)}: {shlex.join(command)}")
         if short:
@@ -163,10 +162,10 @@ def _given(words: Sequence[str]) -> list[Given]:
 
 def _check_metrics_urls(servers: Sequence[Given], metrics_urls: Sequence[str]) -> None:
     """Raises SpecError before a server is asked where a URL names none of two servers."""
-    from harness.spec.server_urls import metrics_label
+    from harness.spec.server_urls import metrics_url
 
     for text in metrics_urls if servers[1:] else ():
-        if not metrics_label(text)[0]:
+        if not metrics_url(text)[0]:
             raise SpecError(
                 "two servers: whose metrics are these?",
                 where=f"--metrics-url {text.partition('?')[0]}",
@@ -213,8 +212,20 @@ def _first(urls: str) -> str:
     return urls.partition("+")[0]
 
 
-def _definition(given: Given, model: str, access: "Access", ui: "Ui", *, is_behind: bool) -> "Backend":
-    """The engine that answers there, by its answers; where they fit none, by the user's name of it.
+def _engines_of(server: Given, given: Options) -> list[str]:
+    """Where the engines behind a server are, by its --metrics-url."""
+    from harness.spec.server_urls import metrics_url, server_url
+
+    named = [metrics_url(text) for text in given.metrics_urls]
+    urls = [server_url(url, "--metrics-url") for label, _role, url in named if label in ("", server.alias)]
+    return ["{0.scheme}://{0.netloc}".format(urlsplit(url)) for url in urls]
+
+
+def _definition(
+    given: Given, model: str, access: "Access", engines: Mapping[str, "Access"], ui: "Ui"
+) -> "Backend":
+    """The engine that answers there, by its answers, or by those of `engines` behind it; where they fit none,
+    by the user's name of it.
 
     Raises SpecError where that name is another engine's, and SetupError where it lacks what that engine has.
     """
@@ -225,15 +236,17 @@ def _definition(given: Given, model: str, access: "Access", ui: "Ui", *, is_behi
 
     url = _first(given.url)
     named = load_backend(given.alias) if given.alias in files.names("backends") else None
-    recognised = recognise(url, access, named)
+    recognition, recognised = "no engine was recognised", None
+    for at, reached in {url: access, **engines}.items():
+        if recognised := recognise(at, reached, named):
+            recognition = f"recognised by {' and '.join(recognised.seen)}"
+            recognition += f" of {at}" if at != url else ""
+            break
     definition = load_backend(recognised.name) if recognised else named or load_backend("openai")
-    recognition = (
-        f"recognised by {' and '.join(recognised.seen)}" if recognised else "no engine was recognised"
-    )
     if named and not recognised:
         recognition = "as named"
         with closing(Server(definition, url, model, access)) as server:
-            server.check_reachable(is_behind=is_behind)
+            server.check_reachable(is_behind=bool(engines))
     ui.note(f"{given.shown}: {definition.backend.title} ({recognition}), model {model}")
     if named and given.alias != definition.name:
         raise SpecError(
@@ -246,7 +259,7 @@ def _definition(given: Given, model: str, access: "Access", ui: "Ui", *, is_behi
 
 def _look(
     given: Given, definition: "Backend", model: str, access: "Access", limit_s: float, ui: "Ui"
-) -> Found:
+) -> "Look":
     from harness.engines.speak.server import Server
     from harness.probe import look
 
@@ -259,7 +272,7 @@ def _look(
         f"{given.shown}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"{seen.together}"
     )
-    return Found(given, definition.name, seen)
+    return seen
 
 
 def _apis(server: "Server", deadline: float) -> str:
@@ -319,10 +332,12 @@ def _hint(url: str, status: int, chosen: str | None) -> str:
     """A reason an address does not lead to a list of models, or to the `chosen` one. `status`: 0 for none."""
     from harness.client.client import Client
     from harness.client.limits import Limits
-    from harness.probe.first_look import BUSY_HINT, FAILED, REDIRECTED, REFUSED
+    from harness.probe.first_look import BUSY_HINT, FAILED, RATE_HINT, REDIRECTED, REFUSED, TOO_MANY
 
     if status >= FAILED:
         return BUSY_HINT
+    if status == TOO_MANY:
+        return RATE_HINT
     scheme, _, rest = url.partition("://")
     other = ("http" if scheme == "https" else "https") + f"://{rest}"
     with closing(Client(other)) as client:
@@ -339,26 +354,32 @@ def _hint(url: str, status: int, chosen: str | None) -> str:
     return f"is an OpenAI-compatible server running there? Its address is what comes before /v1{unlisted}"
 
 
-def words_of(servers: Sequence[Found], loads: "Loads", given: Options) -> list[str]:
-    """The words after `bench run`. Raises SpecError for a --metrics-url that must not be shown."""
+def backends_of(servers: Sequence[Given], engines: Sequence[str], given: Options) -> str:
+    """The value of --backends. Raises SpecError for a --metrics-url that fits none of them."""
     from harness.spec.backend_refs import parse_backend_list
     from harness.spec.server_urls import with_metrics_urls
 
-    backends = ",".join(
-        f"{found.given.alias}={found.backend}={found.given.url}".lstrip("=") for found in servers
-    )
+    named = [
+        f"{server.alias}={engine}={server.url}".lstrip("=")
+        for server, engine in zip(servers, engines, strict=True)
+    ]
+    refs = parse_backend_list(",".join(named))
+    with_metrics_urls(refs, [ref.label for ref in refs], given.metrics_urls)
+    return ",".join(named)
+
+
+def words_of(backends: str, loads: "Loads", given: Options) -> list[str]:
+    """The words after `bench run`."""
     words = ["--scenario", SCENARIO, "--backends", backends]
     words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
     words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]
     if loads.timeout_s is not None:
         words += ["--set", f"request.timeout_s={loads.timeout_s}"]
-    if len(servers) > 1:
+    if given.urls[1:]:
         words += ["--repeats", str(loads.repeats), "--no-agreement"]
     if not loads.probe:
         words.append("--no-probe")
     words += options.reach_words(given.reach)
-    refs = parse_backend_list(backends)
-    with_metrics_urls(refs, [ref.label for ref in refs], given.metrics_urls)
     words += [word for url in given.metrics_urls for word in ("--metrics-url", url)]
     if given.out != options.RESULTS:
         words += ["--out", str(given.out)]

@@ -1,10 +1,13 @@
 """The access to a running server, with secrets of the environment filled in."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from harness.errors import SpecError
 from harness.host.access import Access
+from harness.host.address import origin_of
 from harness.host.helper_process import withhold
 from harness.host.tls import Certificates
 from harness.spec.reach import Given, Reach
@@ -43,11 +46,18 @@ def access_of(reach: Reach) -> Access:
     )
 
 
+def access_behind(url: str, urls: Sequence[str], reach: Reach) -> Access:
+    """The access to an engine's own address. Headers and query are those of `urls`, its gateway's."""
+    behind = origin_of(url) not in map(origin_of, urls)
+    return access_of(replace(reach, headers=(), query=()) if behind else reach)
+
+
 def key_hint(access: Access) -> str:
     """What may help where a server refuses what was sent, or that no key was."""
     if access.credentials:
-        own = "--api-key-env NAME=VAR gives one of several servers its own"
-        return f"it was sent a key: that one may be wrong, or not allowed to do this; {own}; {_ANOTHER_WAY}"
+        wrong = "it was sent a key: that one may be wrong, or not allowed to do this"
+        another = "--api-key-env VAR names another variable, and NAME=VAR that of one of several servers"
+        return f"{wrong}; {another}; {_ANOTHER_WAY}"
     return (
         f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable with "
         f"--api-key-env; {_ANOTHER_WAY}"

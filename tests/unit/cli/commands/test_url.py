@@ -14,12 +14,13 @@ from harness.cli.commands import url
 from harness.cli.flags import options
 from harness.cli.main import main
 from harness.engines.speak import detect
+from harness.engines.speak.access import access_behind
 from harness.engines.speak.detect import Recognised
 from harness.errors import ExitCode, SpecError
 from harness.probe import Look
 from harness.run.setup.prepare import prepare
 from harness.run.setup.sizing import fit
-from harness.spec.reach import ReachFlags
+from harness.spec.reach import Given, Reach, ReachFlags
 from harness.spec.server_urls import server_url
 
 
@@ -132,6 +133,10 @@ def test_a_server_without_chat_is_measured_in_the_api_that_it_has(called):
     [
         (503, "hint: it may be too busy, or still load its model: look into its log, and try again\n"),
         (308, "hint: use the address that it redirects to, up to /v1\n"),
+        (
+            429,
+            "hint: a load needs more than its rate limit allows: raise it, or measure the engine behind it\n",
+        ),
         (400, "hint: is an OpenAI-compatible server running there?"),
     ],
 )
@@ -208,6 +213,31 @@ def test_a_server_whose_answers_fit_no_engine_is_the_one_that_it_is_named(called
     assert error == f"error: {url}/health: no such path on this server\nhint: is this vLLM? {hint}\n"
 
 
+def test_an_engine_behind_a_gateway_is_known_by_its_own_address(capsys, called, monkeypatch):
+    """Or refused before the first look at any server, where that address too answers as no engine."""
+    monkeypatch.setattr(detect, "best", lambda ask, *_rest: VLLM if ask("/metrics") else None)
+    monkeypatch.setenv("BENCH_API_KEY", "sekrit-123")
+    with server() as gate, server(paths=("/metrics",), key="sekrit-123") as engine, server() as other:
+        assert main([f"a={gate}", f"b={other}", "--metrics-url", f"a={engine}/metrics"]) == ExitCode.SETUP
+        error = capsys.readouterr().err
+        assert f"a, {gate}: vLLM (recognised by /metrics of {engine}), model one" in error
+        assert "a chat request got 503" in error  # the first look
+        code, error = called(f"a={gate}", f"b={other}", "--metrics-url", f"b={gate}/metrics")
+    assert code == ExitCode.USAGE
+    assert "backend 'b' declares no metrics to look for" in error
+    assert "no engine was recognised: `bench run --backends NAME=vllm=URL` says which it is" in error
+
+
+def test_headers_and_query_of_a_gateway_are_not_shown_to_the_engine_behind_it(monkeypatch):
+    monkeypatch.setenv("BENCH_API_KEY", "sekrit-123")
+    reach = Reach(headers=(Given("x-team", "a"),), query=(Given("code", "b"),))
+    gate = ["http://gate:1", "http://gate:2"]
+    shown = access_behind("http://gate:2", gate, reach)
+    assert (shown.query, shown.headers["x-team"]) == ("code=b", "a")
+    behind = access_behind("http://engine:1", gate, reach)
+    assert (behind.query, list(behind.headers)) == ("", ["authorization"])
+
+
 def test_a_port_where_nothing_listens(called):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -280,6 +310,7 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
     assert "secret" not in error
 
 
+VLLM = Recognised("vllm", ("/metrics",))
 SEEN = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
 ASKED = url.Options(
     urls=(),
@@ -296,10 +327,11 @@ ASKED = url.Options(
 
 @pytest.mark.parametrize(("alias", "labels"), [("", ("vllm_h_1", "vllm_h_2")), ("new", ("vllm", "new"))])
 def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
+    asked = replace(ASKED, urls=("http://h:1", "http://h:2"))
     given = [url.Given("http://h:1"), url.Given("http://h:2", alias)]
-    found = [url.Found(server, "vllm", SEEN) for server in given]
+    backends = url.backends_of(given, ["vllm", "vllm"], asked)
     loads = fit([SEEN, SEEN], 120)
-    parsed = url.parsed(url.words_of(found, loads, ASKED), ("bench",))
+    parsed = url.parsed(url.words_of(backends, loads, asked), ("bench",))
     prepared = prepare(parsed.run)
     assert prepared.labels == labels
     assert {backend.launch.mode for backend in prepared.backends} == {"attach"}
@@ -318,20 +350,20 @@ def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
         ("", "vllm", "prefill@http://m:8000", "no engine has the role 'decode'"),
         ("", "vllm", "http://me:secret@m:8000", "the URL holds a user name or password"),
         ("", "vllm", "http://m:8000?key=secret", "without '?' or '#'"),
-        ("", "openai", "http://m:8000", "give the server by its engine's name, such as vllm=URL"),
+        ("", "openai", "http://m:8000", "`bench run --backends NAME=vllm=URL` says which"),
     ],
 )
 def test_the_engines_own_address_is_passed_on_and_no_secret_of_a_wrong_one_shown(
     alias, backend, metrics, says
 ):
     asked = replace(ASKED, metrics_urls=(metrics,))
-    found = [url.Found(url.Given("http://h:1", alias), backend, SEEN)]
+    servers = [url.Given("http://h:1", alias)]
     if says is None:
-        words = url.words_of(found, fit([SEEN], 120), asked)
+        words = url.words_of(url.backends_of(servers, [backend], asked), fit([SEEN], 120), asked)
         assert url.parsed(words, ("bench",)).run.metrics_urls == (metrics,)
         return
     with pytest.raises(SpecError) as raised:
-        url.words_of(found, fit([SEEN], 120), asked)
+        url.backends_of(servers, [backend], asked)
     assert says in f"{raised.value} {raised.value.hint}"
     assert "secret" not in str(raised.value)
 
