@@ -9,6 +9,7 @@ from pathlib import Path
 
 import conditions
 import engines
+import imports
 import issues
 import keys
 import metrics
@@ -19,7 +20,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "scenario": keys.page,
     "validity": issues.page,
 }
-PARTS: dict[str, Callable[[], str]] = {"fairness": conditions.page, "metrics": metrics.page}
+PARTS: dict[str, Callable[[], str]] = {
+    "fairness": conditions.page,
+    "import": imports.page,
+    "metrics": metrics.page,
+}
 BEGIN, END = "<!-- made -->\n", "<!-- /made -->"
 
 

@@ -3,15 +3,17 @@
 Where profile_export_aiperf.json lies next to it, version and load are known; alone, it is read as figures.
 """
 
-from collections.abc import Iterable, Iterator, Set
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from harness.imports import serving
-from harness.imports.source import Document, Percentiles, Source, finite, next_to, plain, wrong
+from harness.imports.reader import Form, Reader, refused
+from harness.imports.source import Document, Percentiles, finite, next_to, plain, wrong
 from harness.imports.taken import (
     ARRIVALS,
     INTENDED,
@@ -36,12 +38,12 @@ from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, Outcome
 
 TOOL = "aiperf"
-KEYS = {"metadata", "metrics"}  # of a line
-SUMMARY_KEYS = {"aiperf_version", "request_count"}
+_KEYS = {"metadata.request_start_ns", "metrics"}  # of a line
+_SUMMARY_KEYS = {"aiperf_version", "request_count"}
 SUMMARY = "profile_export_aiperf.json"
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _PHASES = ("profiling", "warmup")
-PHASES, PHASE_LIST = "phases", "phase_manifest.json"  # a run with a warm-up repeats its figures by phase
+_REPEATED, _PHASE_LIST = "phases", "phase_manifest.json"  # a run with a warm-up repeats its figures by phase
 _HUNG_UP = "RequestCancellationError"
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
@@ -112,25 +114,19 @@ class _Summary(msgspec.Struct):
     input_config: dict[str, Any] | None = None
 
 
-def kind_of(document: Document, keys: Set[str]) -> Literal["runs", "request"] | None:
-    """`runs`: it has figures over several runs, as `--num-profile-runs` and sweeps write them."""
-    if "per_combination_metrics" in keys:
-        return "runs"
-    if not keys >= KEYS:
-        return None
-    inside = document.part(document.read_as(dict[str, msgspec.Raw], TOOL)["metadata"]).keys
-    if "num_profile_runs" in inside:
-        return "runs"
-    return "request" if "request_start_ns" in inside else None
+def is_of_phase(path: Path) -> bool:
+    """Whether it repeats, for one phase, what a file two folders above has."""
+    phases = path.parent.parent
+    return phases.name == _REPEATED and phases.with_name(_PHASE_LIST).is_file()
 
 
-def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
-    about = next_to(source.path, SUMMARY, _Summary, TOOL)
-    where = str(source.path)
+def _read(first: Document) -> Iterator[Taken]:
+    about = next_to(first.path, SUMMARY, _Summary, TOOL)
+    where = str(first.path)
     rows, own_counts, ttfts_ms = Rows(where), False, []
     phase = _phase(about, where)
     left = Outcome.ABANDONED if phase and _abandonment(phase) else Outcome.CANCELLED
-    for document in documents:
+    for document in first.source.documents():
         line = document.read_as(_Line, TOOL)
         answer = _answer(line, left, document.where)
         rows.add(answer)
@@ -315,7 +311,7 @@ def figures(about: object, where: str) -> dict[str, float]:
     return reported
 
 
-def read_summary(document: Document) -> Iterator[Taken]:
+def _read_summary(document: Document) -> Iterator[Taken]:
     about, where = document.read_as(_Summary, TOOL), document.where
     reported = figures(about, where)
     count = int(about.request_count.avg or 0) if about.request_count else None
@@ -364,3 +360,28 @@ def _requests(ok: int, failed: int, left: int) -> Requests:
         warmup=0,
         outcomes={name: count for name, count in outcomes.items() if count},
     )
+
+
+_OVER_RUNS = refused("has figures over several runs of aiperf", "import the runs")
+READER = Reader(
+    tool=TOOL,
+    forms=(
+        Form(_KEYS, _read, whole=True),
+        Form(_SUMMARY_KEYS, _read_summary),
+        Form({"metadata.num_profile_runs", "metrics"}, _OVER_RUNS, over_runs=True),
+        Form({"per_combination_metrics"}, _OVER_RUNS, over_runs=True),
+        Form(
+            frozenset(),
+            refused(
+                "is Parquet, in which no tool writes its results",
+                "aiperf's Parquet file has the server's metrics; profile_export.jsonl has the requests",
+            ),
+            begins=(b"PAR1",),
+        ),
+    ),
+    rows=(
+        "aiperf | `profile_export.jsonl` | `--export-level records` | records | 0.13.0",
+        "aiperf | `profile_export_aiperf.json` | | summary | 0.13.0",
+    ),
+    alone=True,
+)

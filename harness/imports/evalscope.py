@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, Source, finite, next_to, wrong
+from harness.imports.reader import Form, Reader, refused
+from harness.imports.source import Document, finite, next_to, wrong
 from harness.imports.taken import (
     INTENDED,
     LOAD,
@@ -30,11 +31,10 @@ from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "evalscope perf"
-SQLITE = b"SQLite format 3\0"
-TABLE = "result"
-DATABASE_KEYS = {SQLITE.decode()}  # stand for the keys that it does not have
-SUMMARY_KEYS = {"Avg Latency (s)", "Success Requests", "Test Duration (s)"}
-PERCENTILE_KEYS = {"Percentiles", "Latency (s)"}  # of an entry
+_SQLITE = b"SQLite format 3\0"
+_TABLE = "result"
+_SUMMARY_KEYS = {"Avg Latency (s)", "Success Requests", "Test Duration (s)"}
+_PERCENTILE_KEYS = {"Percentiles", "Latency (s)"}  # of an entry
 DATABASE = "benchmark_data.db"
 SUMMARY = "benchmark_summary.json"
 _SETTINGS = "benchmark_args.json"
@@ -66,7 +66,7 @@ class _Request(msgspec.Struct, array_like=True):
     is_stream: int | None
 
 
-_SELECT = f"SELECT {', '.join(_Request.__struct_fields__)} FROM {TABLE}"
+_SELECT = f"SELECT {', '.join(_Request.__struct_fields__)} FROM {_TABLE}"
 
 
 class _Settings(msgspec.Struct):
@@ -106,14 +106,10 @@ class _Percentile(msgspec.Struct):
     e2e_s: float | None = msgspec.field(name="Latency (s)", default=None)
 
 
-def is_database(source: Source) -> bool:
-    return source.head.startswith(SQLITE)
-
-
-def read(source: Source) -> Iterator[Taken]:
-    where = str(source.path)
+def _read(document: Document) -> Iterator[Taken]:
+    where = document.where
     rows, ttfts_ms, ends_s = Rows(where), [], []
-    for index, request in enumerate(_requests(source.path)):
+    for index, request in enumerate(_requests(document.path)):
         answer = _answer(request, f"{where}: row {index + 1}")
         rows.add(answer)
         if answer.outcome is Outcome.OK and request.first_chunk_latency and request.latency:
@@ -122,12 +118,12 @@ def read(source: Source) -> Iterator[Taken]:
     if not len(rows):
         raise wrong("holds no request", where)
     rows.check_streamed()
-    about = next_to(source.path, SUMMARY, _Summary, TOOL)
+    about = next_to(document.path, SUMMARY, _Summary, TOOL)
     if about is not None:
         agree(f"Success Requests (in {SUMMARY})", about.answered, len(ttfts_ms), where)
         agree(f"Avg TTFT (in {SUMMARY})", about.ttft_ms, mean(ttfts_ms), where)
         agree(f"Avg Latency (in {SUMMARY})", about.e2e_s, mean(ends_s), where)
-    settings = next_to(source.path, _SETTINGS, _Settings, TOOL) or _Settings()
+    settings = next_to(document.path, _SETTINGS, _Settings, TOOL) or _Settings()
     load = about.load if about else UNKNOWN_LOAD
     lacks = [VERSION, INTENDED, TEXTS]
     if load == UNKNOWN_LOAD:
@@ -172,7 +168,7 @@ def _requests(path: Path) -> Iterator[_Request]:
 
 
 def _allowed(action: int, table: str | None, *_: str | None) -> int:
-    reads = action == sqlite3.SQLITE_SELECT or (action == sqlite3.SQLITE_READ and table == TABLE)
+    reads = action == sqlite3.SQLITE_SELECT or (action == sqlite3.SQLITE_READ and table == _TABLE)
     return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
 
@@ -208,7 +204,7 @@ def _set(value: float | None) -> float | None:
     return value if value is not None and value not in (-1, 0) else None
 
 
-def read_summary(document: Document) -> Iterator[Taken]:
+def _read_summary(document: Document) -> Iterator[Taken]:
     about, where = document.read_as(_Summary, TOOL), document.where
     if about.streamed == 0 or not _set(about.ttft_ms):
         raise wrong("no answer was streamed", where, hint="measure with --stream")
@@ -256,3 +252,24 @@ def _percentiles(document: Document) -> Iterator[tuple[str, _Percentile]]:
         name = f"p{row.percentile.rstrip('%')}"
         if name in PERCENTILES:
             yield name, row
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(
+        Form(frozenset(), _read, begins=(_SQLITE,), whole=True),
+        Form(_SUMMARY_KEYS, _read_summary),
+        Form(
+            _PERCENTILE_KEYS,
+            refused(
+                f"has the percentiles of {TOOL} alone", f"import {SUMMARY} next to it, which takes them in"
+            ),
+        ),
+    ),
+    rows=(
+        "evalscope perf | `benchmark_data.db` | | records | 1.14.1",
+        "evalscope perf | `benchmark_summary.json`, with `benchmark_percentile.json` next to it | | "
+        "summary | 1.14.1",
+    ),
+    alone=True,
+)

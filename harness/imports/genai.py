@@ -6,6 +6,7 @@ import msgspec
 
 from harness.errors import SpecError
 from harness.imports import serving
+from harness.imports.reader import Form, Reader, refused
 from harness.imports.source import Document, Percentiles, finite, next_to, wrong
 from harness.imports.taken import ARRIVALS, SENT, TEXTS, Answer, Rows, Taken, agree, as_name, mean
 from harness.model import STATISTICS
@@ -13,9 +14,9 @@ from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "genai-bench"
-KEYS = {"aggregated_metrics", "individual_request_metrics"}
+_KEYS = {"aggregated_metrics", "individual_request_metrics"}
 ABOUT = "experiment_metadata.json"
-ABOUT_KEYS = {"benchmark_version", "experiment_folder_name", "traffic_scenario"}
+_ABOUT_KEYS = {"benchmark_version", "experiment_folder_name", "traffic_scenario"}
 _UNITS = {"s": 1.0, "ms": 1e-3}
 _TO_THE_END = f"{TOOL}: to the end of the stream, which is later than the last text"
 _SOME = f"{_TO_THE_END}; without answers whose text it read within 1 ms"
@@ -63,7 +64,7 @@ class _About(msgspec.Struct):
     api_model_name: str | None = None
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     """Requests have no send times and no gaps: TTFT and E2E are computed again, TPOT and rates are the
     tool's.
     """
@@ -149,3 +150,20 @@ def _about(document: Document) -> _About | None:
         return next_to(document.path, ABOUT, _About, TOOL)
     except SpecError:
         raise wrong(f"{ABOUT} in its folder is damaged", document.where) from None
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(
+        Form(_KEYS, _read),
+        Form(
+            _ABOUT_KEYS,
+            refused(
+                f"has the settings of {TOOL} and no measurement",
+                "import its folder, or the files next to it: one for each scenario and load",
+            ),
+        ),
+    ),
+    rows=("genai-bench | JSON of a scenario and load | | answers | 0.0.5",),
+    alone=True,
+)

@@ -12,6 +12,7 @@ import msgspec
 
 from harness.imports import aiperf, serving
 from harness.imports.inference_perf import Usage
+from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, finite, name_of, next_to, plain, wrong
 from harness.imports.taken import (
     INTENDED,
@@ -32,8 +33,8 @@ from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "genai-perf"
-KEYS = {"experiments", "service_kind"}
-SUMMARY_KEYS = {"input_config", "request_count", "request_latency", "request_throughput"}
+_KEYS = {"experiments", "service_kind"}
+_SUMMARY_KEYS = {"input_config", "request_count", "request_latency", "request_throughput"}
 _READ = "openai"  # of service kinds: others have no SSE
 _NO_COUNT = "the server's count of tokens (the tool asks for none)"
 _CONSTANT = "the distribution of arrivals (constant, as the tool sends by default, stands in)"
@@ -127,7 +128,7 @@ class _Summary(msgspec.Struct):
     output_token_throughput: aiperf.Figure | None = None
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     """Several experiments are several loads."""
     file, where = document.read_as(_File, TOOL), document.where
     if file.service_kind != _READ:
@@ -249,7 +250,7 @@ def _of_load(load: Load) -> tuple[str, ...]:
     return {"unknown": (LOAD,), "rate": (_CONSTANT,)}.get(load.kind, ())
 
 
-def read_summary(document: Document) -> Iterator[Taken]:
+def _read_summary(document: Document) -> Iterator[Taken]:
     about, where = document.read_as(_Summary, TOOL), document.where
     reported = aiperf.figures(about, where)
     if "ttft_ms.mean" not in reported:
@@ -273,3 +274,17 @@ def read_summary(document: Document) -> Iterator[Taken]:
         failed=0,
         planned=count,
     )
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(
+        Form(_KEYS, _read),
+        Form(_SUMMARY_KEYS, _read_summary),
+    ),
+    rows=(
+        "GenAI-Perf | `profile_export.json` | | records | 0.0.16, Perf Analyzer 2.60.0",
+        "GenAI-Perf | `profile_export_genai_perf.json` | | summary | 0.0.16",
+    ),
+    alone=True,
+)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from harness.imports import serving
+from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, name_of, plain, wrong
 from harness.imports.taken import (
     ARRIVALS,
@@ -24,7 +25,7 @@ from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "guidellm"
-KEYS = {"metadata", "benchmarks"}
+_KEYS = {"metadata", "benchmarks"}
 _FORMAT = 2
 _REPLAY = f"{LOAD}: a trace said when to send, and the unit of its times is not in the file"
 
@@ -104,7 +105,7 @@ class _File(msgspec.Struct):
     benchmarks: list[_Benchmark]
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
     if file.metadata.version != _FORMAT:
         raise wrong(f"format {file.metadata.version} of {TOOL}; {_FORMAT} is read", where)
@@ -203,3 +204,12 @@ def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bo
         return UNKNOWN_LOAD, True
     read = "synchronous, concurrent, throughput, constant, poisson and trace are read"
     raise wrong(f"the strategy '{kind}', which is not read", where, hint=read)
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(Form(_KEYS, _read),),
+    rows=(
+        "guidellm | JSON | `--output kind=json,path=F` | records, without the arrival of each token | 0.8.1",
+    ),
+)

@@ -1,12 +1,14 @@
 """inference-perf: per_request_lifecycle_metrics.json, or the summaries of the run and of its stages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from harness.imports import serving
+from harness.imports.reader import Files, Form, Reader, richest
 from harness.imports.source import Document, all_next_to, finite, name_of, next_to, plain, wrong
 from harness.imports.taken import (
     INTENDED,
@@ -28,10 +30,10 @@ from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "inference-perf"
-KEYS = {"start_time", "end_time", "info", "error"}  # of an entry
-SUMMARY_KEYS = {"load_summary", "successes", "failures"}
+_KEYS = {"start_time", "end_time", "info", "error"}  # of an entry
+_SUMMARY_KEYS = {"load_summary", "successes", "failures"}
 SUMMARY = "summary_lifecycle_metrics.json"
-STAGES = "stage_*_lifecycle_metrics.json"  # summaries, each of one load
+_STAGES = "stage_*_lifecycle_metrics.json"  # summaries, each of one load
 _OF_STAGE = "the summary of each stage has it: per_stage: true"
 _RATES = {
     "requests_per_s": "requests_per_sec",
@@ -76,24 +78,23 @@ class _Entry(msgspec.Struct):
     request: msgspec.Raw = msgspec.Raw()
 
 
-def read(document: Document) -> Iterator[Taken]:
-    where = document.where
-    if len(stages := all_next_to(document.path, STAGES)) > 1:
+def _read(first: Document) -> Iterator[Taken]:
+    where = str(first.path)
+    if len(stages := all_next_to(first.path, _STAGES)) > 1:
         hint = f"import the stages: {', '.join(stage.name for stage in stages)}"
         raise wrong(
             f"holds the requests of {len(stages)} stages, each with a load of its own", where, hint=hint
         )
-    entries = document.read_as(list[msgspec.Raw], TOOL)
     rows, own_counts, model = Rows(where), False, None
-    for index, raw in enumerate(entries):
-        entry = document.part(raw).read_as(_Entry, TOOL)
+    for document in first.source.documents():
+        entry = document.read_as(_Entry, TOOL)
         model = model or _model(entry.request)
-        answer, counted_here = _answer(entry, f"{where}: [{index}]")
+        answer, counted_here = _answer(entry, document.where)
         own_counts = own_counts or counted_here
         rows.add(answer)
     rows.check_streamed()
-    _agree_with_summary(document, rows)
-    about = next_to(document.path, stages[0].name, _Summary, TOOL) if stages else None
+    _agree_with_summary(first.path, rows)
+    about = next_to(first.path, stages[0].name, _Summary, TOOL) if stages else None
     load = _load(about.load_summary) if about else UNKNOWN_LOAD
     lacks = [VERSION, INTENDED, TEXTS]
     if load == UNKNOWN_LOAD:
@@ -114,16 +115,16 @@ def read(document: Document) -> Iterator[Taken]:
     )
 
 
-def _agree_with_summary(document: Document, rows: Rows) -> None:
+def _agree_with_summary(path: Path, rows: Rows) -> None:
     """Raises SpecError if the summary in the same folder, where the tool wrote one, differs."""
-    about = next_to(document.path, SUMMARY, _Summary, TOOL)
+    about = next_to(path, SUMMARY, _Summary, TOOL)
     if about is None:
         return
     good = rows.answered
-    agree(f"count (in {SUMMARY})", about.successes.count, len(good), document.where)
+    agree(f"count (in {SUMMARY})", about.successes.count, len(good), str(path))
     stated = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
     found = mean((good["first_s"] - good["sent_s"]).tolist())
-    agree(f"time_to_first_token (in {SUMMARY})", stated, found, document.where)
+    agree(f"time_to_first_token (in {SUMMARY})", stated, found, str(path))
 
 
 def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
@@ -179,7 +180,7 @@ class _Summary(msgspec.Struct):
     failures: _Failures
 
 
-def read_summary(document: Document) -> Iterator[Taken]:
+def _read_summary(document: Document) -> Iterator[Taken]:
     about, where = document.read_as(_Summary, TOOL), document.where
     reported: dict[str, float] = {}
     for metric, name in REPORT_LATENCIES.items():  # whose names are those of this tool
@@ -216,3 +217,27 @@ def read_summary(document: Document) -> Iterator[Taken]:
 def _load(settings: dict[str, Any]) -> Load:
     most, rate = plain(settings.get("concurrency")), plain(settings.get("requested_rate"))
     return serving.load(None if most else rate, int(most or 0))
+
+
+def _chosen(files: Files) -> Iterable[Path]:
+    """Of several stages their summaries, because the requests of all are in one file; else the requests."""
+    stages = [path for path in files if path.match(_STAGES)]
+    richer = list(richest(files))
+    return stages if len(stages) > 1 or (stages and stages[0] in richer) else richer
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(
+        Form(_KEYS, _read, whole=True),
+        Form(_SUMMARY_KEYS, _read_summary),
+    ),
+    rows=(
+        "inference-perf | `per_request_lifecycle_metrics.json` | "
+        "`report.request_lifecycle.per_request: true` | records | 0.7.0",
+        "inference-perf | summary of the run or of a stage | "
+        "`summary: true`, `per_stage: true` | summary | 0.7.0",
+    ),
+    alone=True,
+    chosen=_chosen,
+)

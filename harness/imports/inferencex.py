@@ -7,6 +7,7 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.exchange import restored
+from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, finite, plain, wrong
 from harness.imports.taken import COUNTS, VERSION, Taken, as_name
 from harness.model import STATISTICS, Load
@@ -14,7 +15,7 @@ from harness.model.exchanged import INFERENCEX_LATENCIES, KEY, as_median
 from harness.model.numbers import short
 
 TOOL = "InferenceX"
-KEYS = {"hw", "framework", "precision", "conc", "tput_per_gpu"}
+_KEYS = {"hw", "framework", "precision", "conc", "tput_per_gpu"}
 _MOST_S = 86_400.0
 _SETUP = {  # how a label names a setting of the server, or of its workers for prefill and for decode
     "num_workers": "x",
@@ -49,17 +50,8 @@ class _Row(msgspec.Struct):
         return None if self.disagg or self.is_multinode or not self.tp else self.tp * self.pp * self.pcp_size
 
 
-def read(document: Document) -> Iterator[Taken]:
-    yield _taken(document, document.where)
-
-
-def read_list(document: Document) -> Iterator[Taken]:
-    for index, raw in enumerate(document.read_as(list[msgspec.Raw], TOOL)):
-        yield _taken(document.part(raw), f"{document.where}: [{index}]")
-
-
-def _taken(document: Document, where: str) -> Taken:
-    row, values = document.read_as(_Row, TOOL), document.read_as(dict[str, Any], TOOL)
+def _read(document: Document) -> Iterator[Taken]:
+    row, values, where = document.read_as(_Row, TOOL), document.read_as(dict[str, Any], TOOL), document.where
     reported: dict[str, float] = {}
     for metric, name in INFERENCEX_LATENCIES.items():
         for statistic in STATISTICS:
@@ -93,7 +85,7 @@ def _taken(document: Document, where: str) -> Taken:
         definitions=serving.definitions("vllm", reported),
         reported=reported,
     )
-    return restored(taken, ours, where)
+    yield restored(taken, ours, where)
 
 
 def _setup(row: _Row, values: dict[str, Any]) -> Iterator[str]:
@@ -111,3 +103,10 @@ def _known(value: object) -> str:
     """Empty for what is not set, such as 1 of a degree of parallelism."""
     text = str(value).lower()
     return "" if text in ("none", "false", "0", "1") else text
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(Form(_KEYS, _read),),
+    rows=("InferenceX | rows, as JSON | | summary | its scripts of August 2026",),
+)

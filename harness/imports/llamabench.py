@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from harness.imports.source import Document, Source, finite, wrong
+from harness.imports.reader import Form, Reader
+from harness.imports.source import Document, finite, wrong
 from harness.imports.taken import Taken, agree, mean, unix_ns
 from harness.model import Load
 
 TOOL = "llama-bench"
-KEYS = {"build_commit", "n_prompt", "n_gen", "avg_ts"}
-CSV = (b"build_commit,", b'"build_commit"')  # how its CSV begins
+_KEYS = {"build_commit", "n_prompt", "n_gen", "avg_ts"}
+_CSV = (b"build_commit,", b'"build_commit"')  # how its CSV begins
 # Begin the keys of results, of the test, and of what identifies the model and the program.
 _NO_SETTINGS = (
     "avg_",
@@ -42,18 +43,13 @@ class _Test(msgspec.Struct):
     test_time: str | None = None
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     yield from _taken(document.read_as(_Test, TOOL), document.read_as(dict[str, Any], TOOL), document.where)
 
 
-def read_list(document: Document) -> Iterator[Taken]:
-    for raw in document.read_as(list[msgspec.Raw], TOOL):
-        yield from read(document.part(raw))
-
-
-def read_csv(source: Source) -> Iterator[Taken]:
-    for line, row in enumerate(csv.DictReader(io.StringIO(source.text)), 2):
-        where = f"{source.path}:{line}"
+def _read_csv(document: Document) -> Iterator[Taken]:
+    for line, row in enumerate(csv.DictReader(io.StringIO(document.text)), 2):
+        where = f"{document.where}:{line}"
         try:
             test = msgspec.convert(row, _Test, strict=False)
         except msgspec.ValidationError as error:
@@ -110,3 +106,15 @@ def _figures(test: _Test, speed: float, took_ms: float | None, *, alone: bool) -
     for statistic in ("mean", "p50") if alone else ("mean",):
         found[f"{kind}.{statistic}"] = took_ms / (test.n_gen if kind == "tpot_ms" else 1)
     return found
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(
+        Form(_KEYS, _read),
+        Form(frozenset(), _read_csv, begins=_CSV, whole=True),
+    ),
+    rows=(
+        "llama-bench | JSON, JSON lines, CSV | `-o json` | summary | llama.cpp of llama-cpp-python 0.3.36",
+    ),
+)

@@ -7,6 +7,7 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.exchange import restored
+from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, finite, wrong
 from harness.imports.taken import LOAD, UNKNOWN_LOAD, Taken, figures_of, of_reported
 from harness.model import STATISTICS
@@ -14,7 +15,7 @@ from harness.model.exchanged import KEY, MLPERF_LATENCIES
 from harness.model.numbers import short
 
 TOOL = "MLPerf endpoints"
-KEYS = {"n_samples_issued", "n_samples_completed", "ttft", "duration_ns"}
+_KEYS = {"n_samples_issued", "n_samples_completed", "ttft", "duration_ns"}
 _MOST_MS = 86_400e3
 _MEANS = {  # read in its source of August 2026
     "ttft_ms": "first text, reasoning or tool call since the request was issued",
@@ -46,7 +47,7 @@ class _File(msgspec.Struct):
     run_config: dict[str, Any] | None = None
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
     config = file.run_config or {}
     if not file.complete and KEY not in config:  # of our own cells the field says more
@@ -94,3 +95,10 @@ def read(document: Document) -> Iterator[Taken]:
         planned=file.n_samples_issued,
     )
     yield restored(taken, config.get(KEY), where)
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(Form(_KEYS, _read),),
+    rows=("MLPerf endpoints | `result_summary.json` | | summary | 0.1.0",),
+)

@@ -7,6 +7,7 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.exchange import restored
+from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, Percentiles, finite, wrong
 from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Taken, figures_of, unix_ns, without_zone
 from harness.metrics.peers import TOOLS, tool_named
@@ -14,7 +15,7 @@ from harness.model import STATISTICS
 from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES
 
 TOOL = "benchmark report"
-KEYS = {"version", "run", "results"}
+_KEYS = {"version", "run", "results"}
 _MS = {"ms": 1.0, "s": 1e3, "ms/token": 1.0, "s/token": 1e3}
 _PER_S = {"queries/s", "tokens/s"}
 _PEERS = {"vllm-benchmark": "vllm"}  # its names of tools; others are named as here
@@ -71,7 +72,7 @@ class _File(msgspec.Struct):
     scenario: _Scenario | None = None
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
     if not file.version.startswith("0.2"):
         raise wrong(f"format {file.version} of the {TOOL}; 0.2 is read", where)
@@ -165,3 +166,10 @@ def _ours(scenario: _Scenario) -> object:
         if component.standardized.get("tool") == KEY
     )
     return next((component.get("cell") for component in components), None)
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(Form(_KEYS, _read),),
+    rows=("benchmark report of llm-d | YAML or JSON | format 0.2 | summary | `llmd-benchmark-report` 0.2.1",),
+)

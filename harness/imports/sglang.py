@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports import serving
+from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, name_of
 from harness.imports.taken import (
     LOAD,
@@ -29,7 +30,7 @@ TOOL = "sglang bench_serving"
 NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2e_latency"}
 _NATIVE = ("sglang", "sglang-native")  # backends of SGLang's own protocol; others speak OpenAI's
 _REPLAY = f"{LOAD}: sessions of a trace, whose pace the file does not have"
-KEYS = {"backend", "dataset_name", "request_throughput", "total_output_tokens_retokenized"}
+_KEYS = {"backend", "dataset_name", "request_throughput", "total_output_tokens_retokenized"}
 
 
 class _File(serving.Arrays):
@@ -45,7 +46,7 @@ class _File(serving.Arrays):
         return serving.load(self.request_rate, self.max_concurrency, requests=requests)
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     """Requests have no send times: latencies are computed again, rates are the tool's."""
     file, where = document.read_as(_File, TOOL), document.where
     stated = serving.figures(document, TOOL, NAMES)
@@ -119,3 +120,13 @@ def _of_chunks(gaps: NDArray[np.float64]) -> list[float]:
         return []
     sums: list[float] = np.add.reduceat(gaps, np.flatnonzero(np.diff(gaps, prepend=-1.0))).tolist()
     return sums
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(Form(_KEYS, _read),),
+    rows=(
+        "SGLang bench_serving | JSON lines | `--output-file F --output-details` | answers | 0.5.23",
+        "SGLang bench_serving | JSON lines | `--output-file F` | summary | 0.5.23",
+    ),
+)

@@ -5,7 +5,6 @@ import mmap
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +15,8 @@ from harness.errors import SpecError
 T = TypeVar("T")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _NO_NUMBER = re.compile(rb"NaN|Infinity")
+_MORE = "trailing characters"  # as the decoder says that a value is not all
+_ABOUT = "metadata"
 HINT = "run the tool again, or leave this file out"
 
 
@@ -30,12 +31,20 @@ class Percentiles(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One JSON value of a file. `place`: its line if each line has one, else 0."""
+    """One value of a file: all of it, a line, or an entry of its list."""
 
-    path: Path
+    source: "Source"
     data: memoryview
-    place: int = 0
-    tool_version: str | None = None  # as the user says it
+    place: str = ""  # `:3` of a line, `: [3]` of an entry
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    @property
+    def tool_version(self) -> str | None:
+        """The version that the user gave."""
+        return self.source.tool_version
 
     def read_as(self, kind: type[T], tool: str) -> T:
         """Reads only what `kind` names. Raises SpecError for anything else."""
@@ -46,13 +55,19 @@ class Document:
 
     @property
     def where(self) -> str:
-        return f"{self.path}:{self.place}" if self.place else str(self.path)
+        return f"{self.path}{self.place}"
+
+    @property
+    def head(self) -> bytes:
+        return bytes(self.data[:200])
 
     @property
     def keys(self) -> frozenset[str]:
-        """The keys of an object; none of anything else."""
+        """The keys of an object, also inside its `metadata`, as `metadata.key`; none of anything else."""
         try:
-            return frozenset(msgspec.json.decode(self.data, type=dict[str, msgspec.Raw]))
+            values = msgspec.json.decode(self.data, type=dict[str, msgspec.Raw])
+            inside = self.part(values[_ABOUT]).keys if _ABOUT in values else ()
+            return frozenset((*values, *(f"{_ABOUT}.{key}" for key in inside)))
         except msgspec.ValidationError:
             return frozenset()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -68,10 +83,29 @@ class Document:
         return wrong(f"{what}: {words}", self.where)
 
     @property
-    def keys_of_first(self) -> frozenset[str]:
-        """The keys of the first entry of a list."""
-        entries = self.read_as(list[msgspec.Raw], "any tool")
-        return self.part(entries[0]).keys if entries else frozenset()
+    def entries(self) -> Iterator["Document"]:
+        """The entries of a list. Raises SpecError."""
+        try:
+            found = msgspec.json.decode(self.data, type=list[msgspec.Raw])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if _MORE in str(error):
+                hint = "write each run of the tool to a file of its own"
+                raise wrong("holds more than one list", self.where, hint=hint) from None
+            raise self._unread(error, "is not whole JSON") from None
+        for index, raw in enumerate(found):
+            yield replace(self, data=memoryview(raw), place=f"{self.place}: [{index}]")
+
+    @property
+    def text(self) -> str:
+        """The text of a small file of lines. Raises SpecError, also if the last line has no end."""
+        if len(self.data) > 64 << 20:
+            raise wrong("is longer than any file of this kind", self.where)
+        if bytes(self.data[-1:]) != b"\n":
+            raise wrong("ends inside a line", self.where)
+        try:
+            return str(self.data, "utf-8")
+        except UnicodeDecodeError:
+            raise wrong("is not UTF-8 text", self.where) from None
 
     def part(self, raw: msgspec.Raw) -> "Document":
         """A value inside this one."""
@@ -106,30 +140,20 @@ class Source:
         self._data = memoryview(self._map)[start:]
 
     @property
-    def head(self) -> bytes:
-        return bytes(self._data[:200])
+    def whole(self) -> Document:
+        return Document(self, self._data)
 
     @property
     def is_list(self) -> bool:
-        return self.head.lstrip().startswith(b"[")
-
-    @property
-    def text(self) -> str:
-        """The text of a small file of lines. Raises SpecError, also if the last line has no end."""
-        if len(self._data) > 64 << 20:
-            raise wrong("is longer than any file of this kind", str(self.path))
-        if bytes(self._data[-1:]) != b"\n":
-            raise wrong("ends inside a line", str(self.path))
-        try:
-            return str(self._data, "utf-8")
-        except UnicodeDecodeError:
-            raise wrong("is not UTF-8 text", str(self.path)) from None
+        return self.whole.head.lstrip().startswith(b"[")
 
     def documents(self) -> Iterator[Document]:
-        """One for the whole file, or one for each line of JSON lines."""
-        whole = Document(self.path, self._data, tool_version=self.tool_version)
+        """One for the whole file, for each line of JSON lines, or for each entry of a list."""
+        if self.is_list:
+            yield from self.whole.entries
+            return
         if not self._is_lines():
-            yield whole
+            yield self.whole
             return
         start, stop = len(self._map) - len(self._data), 0
         while start < len(self._map):
@@ -139,13 +163,15 @@ class Source:
             line = memoryview(self._map)[start:end]
             start = end + 1
             if bytes(line[:200]).strip():
-                yield Document(self.path, line, stop, self.tool_version)
+                yield Document(self, line, f":{stop}")
 
     def _is_lines(self) -> bool:
+        if not self.whole.head.lstrip().startswith(b"{"):
+            return False
         try:
             msgspec.json.decode(self._data, type=msgspec.Raw)
         except msgspec.DecodeError as error:
-            return "trailing characters" in str(error)
+            return _MORE in str(error)
         except (UnicodeDecodeError, RecursionError):
             return False
         return False
@@ -161,10 +187,7 @@ def next_to(path: Path, name: str, kind: type[T], tool: str) -> T | None:
     file = path.with_name(name)
     if not file.is_file():
         return None
-    documents = list(islice(Source(file).documents(), 2))
-    if len(documents) != 1:
-        raise wrong("holds more than one document", str(file))
-    return documents[0].read_as(kind, tool)
+    return Source(file).whole.read_as(kind, tool)
 
 
 def wrong(what: str, where: str, hint: str = HINT) -> SpecError:

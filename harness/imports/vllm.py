@@ -1,7 +1,7 @@
 """`vllm bench serve --save-result`, with `--save-detailed` or without; `vllm-rs bench serve` likewise."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +10,7 @@ import msgspec
 
 from harness.errors import SpecError
 from harness.imports import serving
+from harness.imports.reader import Files, Form, Reader
 from harness.imports.source import Document, plain, wrong
 from harness.imports.taken import (
     INTENDED,
@@ -33,8 +34,12 @@ from harness.records.layout import Outcome
 TOOL = "vllm bench serve"
 RUST = "vllm-rs bench serve"  # its other client, in the same package
 NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2el"}
-KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
-TURN_KEYS = {"num_conversations", "multi_turn_concurrency", "request_throughput"}  # of `vllm-rs --multi-turn`
+_KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
+_TURN_KEYS = {
+    "num_conversations",
+    "multi_turn_concurrency",
+    "request_throughput",
+}  # of --multi-turn
 # Up to 0.32 the first chunk with a choice counts as the first token, with text or without; from 0.33 on the
 # first text. Of the file's keys only times that the server itself reported tell the two apart. For the client
 # in Rust such a chunk counts in 0.33 too.
@@ -44,7 +49,7 @@ _VERSION = f"{VERSION} (from 0.33 on TTFT ends at text: older and newer files lo
 _REPLAY = "as in a replay of a trace, whose pace the file does not have"
 _CHATS = f"{LOAD}: chats that wait between turns hold no slot meanwhile"
 ANY_CHUNK, TEXT_ONLY = "vllm", "vllm@0.33"
-WARM_UP = "warmup.json"  # as `vllm bench sweep serve` names it
+_WARM_UP = "warmup.json"  # as `vllm bench sweep serve` names it
 _OF_SWEEP = re.compile(r"SERVE--(.+?)(?:-BENCH--.*)?")
 _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes nothing
 
@@ -105,7 +110,7 @@ class _File(serving.Arrays):
         return version, *zone, *filter(None, [self._no_load]), *more
 
 
-def read(document: Document) -> Iterator[Taken]:
+def _read(document: Document) -> Iterator[Taken]:
     file = document.read_as(_File, TOOL)
     stated = serving.figures(document, TOOL, NAMES)
     if file.ramp_up_strategy is not None:
@@ -240,3 +245,25 @@ def _detailed(document: Document, file: _File, peer: str | None) -> Taken:
         lacks=tuple(lacks),
         definitions=dict.fromkeys(sorted(in_doubt), f"{file.tool}: {meaning}"),
     )
+
+
+def _chosen(files: Files) -> Iterable[Path]:
+    """Leaves out of a sweep its warm-up, and the list of all its runs."""
+    runs = [path for path in files if path.name != _WARM_UP]
+    return [path for path in runs if not files[path].is_list] or runs
+
+
+READER = Reader(
+    tool=TOOL,
+    forms=(
+        Form(_KEYS, _read),
+        Form(_TURN_KEYS, _read),
+    ),
+    rows=(
+        "vllm bench serve | JSON | `--save-result --save-detailed` | records | 0.32.0, 0.33.0",
+        "vllm bench serve | JSON | `--save-result` | summary | 0.32.0, 0.33.0",
+        "vllm-rs bench serve | JSON | `--save-result --save-detailed` | records | 0.33.0",
+        "vllm-rs bench serve | JSON | `--save-result`, with `--multi-turn` too | summary | 0.33.0",
+    ),
+    chosen=_chosen,
+)

@@ -16,22 +16,22 @@ _REPORT = re.compile(rb"(\s|#.*\n|---)*(version|run|scenario|results):")
 
 
 def is_yaml(source: Source) -> bool:
-    return _REPORT.match(source.head) is not None
+    return _REPORT.match(source.whole.head) is not None
 
 
 def as_json(source: Source) -> Document:
     """An infinite number becomes null: not limited. Raises SpecError."""
     import yaml
 
-    where = str(source.path)
-    if len(text := source.text) > _MOST_BYTES:
+    where = source.whole.where
+    if len(text := source.whole.text) > _MOST_BYTES:
         raise wrong("is longer than any report", where)
     try:
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         loader.flatten_mapping = lambda node: None  # `<<` is an error: before PyYAML 6.0.4 it grows unbounded
         value = loader.get_single_data()
         _left(value, _MOST_GROWN)
-        return Document(source.path, memoryview(msgspec.json.encode(value)), tool_version=source.tool_version)
+        return Document(source, memoryview(msgspec.json.encode(value)))
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise wrong(f"is not whole YAML: {' '.join(str(error).split())[:200]}", where) from None
 

@@ -175,19 +175,20 @@ def test_a_generator_is_a_table_and_its_maker(checkout):
 
 
 @pytest.mark.long
-def test_an_importer_is_a_reader_and_its_keys(checkout):
-    (reader, keys, test), (commands,) = code_of("add-an-importer")
+def test_an_importer_is_a_reader_and_its_entry(checkout):
+    (reader, entry, test), (commands,) = code_of("add-an-importer")
     checkout.write("harness/imports/loadgen.py", reader)
     detect = "harness/imports/detect.py"
-    checkout.put(detect, "from harness.imports.source import", "from harness.imports import loadgen\n")
-    checkout.put(detect, "    vllm,\n    sglang,\n    aiperf,\n", "    loadgen,\n")
-    checkout.put(detect, "    (sglang.KEYS, sglang.read),\n", f"    {keys}")
+    checkout.put(detect, "    mlperf,\n", "    loadgen,\n")
+    checkout.put(detect, "    mlperf.READER,\n", f"    {entry}")
     checkout.put("harness/cli/commands/imports.py", "aiperf, guidellm,", "loadgen, ")
     checkout.add("tests/unit/imports/test_readers.py", test)
     figures = {"p50": 0.1, "p99": 0.102}
     result = {"loadgen_version": "1.2", "users": 4, "answers": 32, "ttft_s": figures}
     checkout.write("r.json", json.dumps(result))
-    tests, look = commands.splitlines()
+    pages, tests, look = commands.splitlines()
+    checkout.run(pages)
+    assert "| loadgen | JSON |" in (checkout.folder / "docs" / "import.md").read_text("utf-8")
     assert "passed" in checkout.run(tests)
     assert "loadgen 1.2" in checkout.run(look)
 

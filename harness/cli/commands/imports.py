@@ -98,8 +98,7 @@ def made(
 def results_at(name: str) -> Found | None:
     """The results of a word where a run is wanted: a file, or a folder of them without any run; None if it is
     a run, a file of one, or their history."""
-    from harness.imports import is_result
-    from harness.imports.detect import entries_below, results_among
+    from harness.imports import entries_below, is_result, results_among
     from harness.store.find import SEALED, holds_history, run_around
 
     path = Path(name)
@@ -119,18 +118,16 @@ def results_at(name: str) -> Found | None:
 
 
 def _is_data(path: Path) -> bool:
-    """JSON or SQLite whatever its name, or Parquet, for which there is an error of its own."""
-    from harness.imports.detect import PARQUET
-    from harness.imports.evalscope import SQLITE
+    """JSON, or what no result is without, whatever its name."""
+    from harness.imports import is_data
 
     with path.open("rb") as file:
-        head = file.read(64)
-    return head.lstrip()[:1] in (b"{", b"[") or head.startswith((PARQUET, SQLITE))
+        return is_data(file.read(64))
 
 
 def _results_named(text: str) -> Found:
     """The results of a word of `bench import`. Raises SpecError."""
-    from harness.imports.detect import entries_below, results_among
+    from harness.imports import entries_below, results_among
     from harness.store.find import SEALED
 
     named, label, path = _NAMED.fullmatch(text), SERVER, Path(text)

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from harness.cli.commands.imports import Found, made
-from harness.imports import read
-from harness.imports.detect import results_among
+from harness.imports import read, results_among
 from harness.metrics import latency
 from harness.metrics.view import RequestView
 from harness.model.imported import SERVER

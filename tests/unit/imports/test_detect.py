@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import SpecError
-from harness.imports import detect, read
+from harness.imports import choose, read
 from harness.imports.taken import WHEN, ZONE
 from tests.factories import foreign
 
@@ -30,7 +30,7 @@ def run_of_inference_perf(folder, *rates):
 
 
 def results_in(folder):
-    kept, left_out = detect.results_among(detect.entries_below(folder))
+    kept, left_out = choose.results_among(choose.entries_below(folder))
     return [path.name for path in kept], [path.name for path in left_out]
 
 

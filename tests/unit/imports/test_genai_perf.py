@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SpecError
-from harness.imports import read
-from harness.imports.detect import results_among
+from harness.imports import read, results_among
 from harness.records.layout import UNKNOWN, Outcome
 from tests.factories import foreign
 

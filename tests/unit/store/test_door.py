@@ -43,7 +43,7 @@ OTHER_FILES = {
     "cli/commands/report.py": "a temporary folder for runs that are not kept",
     "cli/commands/runs_page.py": "a page that the user names",
     "cli/display/streams.py": "/dev/null",
-    "imports/detect.py": "a folder that the user names",
+    "imports/choose.py": "a folder that the user names",
     "imports/source.py": "a file that the user names",
     "imports/taken.py": "an unnamed temporary file",
     "model/schema.py": "schemas of the checkout",
