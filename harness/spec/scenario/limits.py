@@ -45,14 +45,14 @@ def at_most(value: float, where: str, most: float) -> None:
         raise SpecError(f"must be at most {most:,}, not {value:,.10g}", where=where)
 
 
-def _check_spread(spread: float, where: str) -> None:
-    if not 0 <= spread < 1:
-        raise SpecError(f"must be from 0 to below 1, not {spread}", where=where)
+def _check_below_1(share: float, where: str) -> None:
+    if not 0 <= share < 1:
+        raise SpecError(f"must be from 0 to below 1, not {share}", where=where)
 
 
 Count = Annotated[int, at_least(1)]
 NotNegative = Annotated[float, at_least(0)]
 CountOrZero = Annotated[int, at_least(0)]
-Spread = Annotated[float, _check_spread]
+Share = Annotated[float, _check_below_1]
 Seconds = Annotated[float, partial(not_negative, most=LONGEST_S)]
 Duration = Annotated[float, partial(positive, most=LONGEST_S)]

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from harness.apis import Gives
 from harness.errors import SpecError
 from harness.spec.recordings import read_recordings
-from harness.spec.scenario.limits import Count, CountOrZero, NotNegative, Spread, at_least
+from harness.spec.scenario.limits import Count, CountOrZero, NotNegative, Share, at_least
 from harness.spec.schemas import read_schemas
 
 # Those that harness.workload.prompts.topics has words for.
@@ -29,7 +29,7 @@ class FixedLength(Generator):
 
     input_tokens: Count
     output_tokens: Count
-    output_spread: Spread = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
+    output_spread: Share = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["fixed-length"] = "fixed-length"
 
 
@@ -46,7 +46,7 @@ class Mix(Generator):
     """Unique prompts of several lengths, drawn by weight; nothing shared."""
 
     classes: tuple[LengthClass, ...]
-    output_spread: Spread = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
+    output_spread: Share = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["mix"] = "mix"
 
     def check(self, where: str) -> None:
@@ -93,12 +93,18 @@ class SharedPrefix(Generator):
     zipf_exponent: NotNegative = 0.0  # popularity of the groups; 0: all alike
     order: Literal["drawn", "cyclic"] = "drawn"  # of the groups: by popularity, or one after the other
     turns: Count = 1  # questions of a chat
+    own_share: Share = 0.0  # of the chats: their system prompt is their own, so that no cache has it
     generator: Literal["shared-prefix"] = "shared-prefix"
 
     def check(self, where: str) -> None:
-        if self.order == "cyclic" and self.zipf_exponent:
+        for key in ("zipf_exponent", "own_share") if self.order == "cyclic" else ():
+            if getattr(self, key):
+                raise SpecError("is of groups that are drawn", where=f"{where}.{key}", hint="leave it out")
+        if self.own_share and not self.groups:
             raise SpecError(
-                "is of groups that are drawn", where=f"{where}.zipf_exponent", hint="leave it out"
+                "would take more of the cache than [load] working_set says",
+                where=f"{where}.own_share",
+                hint="leave it out",
             )
 
     @property
@@ -116,7 +122,7 @@ class FewShot(Generator):
     example_tokens: Count  # of each question and of each answer
     question_tokens: Count
     output_tokens: Count
-    output_spread: Spread = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
+    output_spread: Share = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["few-shot"] = "few-shot"
 
 
@@ -134,7 +140,7 @@ class Rag(Generator):
     question_tokens: Count
     output_tokens: Count
     zipf_exponent: NotNegative = 1.0  # popularity of the documents; 0: all alike
-    output_spread: Spread = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
+    output_spread: Share = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["rag"] = "rag"
 
     def check(self, where: str) -> None:
@@ -229,7 +235,7 @@ class CopyAndWrite(Generator):
 
     passage_tokens: Count
     output_tokens: Count
-    output_spread: Spread = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
+    output_spread: Share = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["copy-and-write"] = "copy-and-write"
 
 

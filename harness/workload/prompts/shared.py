@@ -11,6 +11,8 @@ from harness.workload.prompts.lengths import spread
 from harness.workload.prompts.request import ChatRequest, Message
 from harness.workload.prompts.text import TextMaker
 
+SHARED, OWN = "shared", "own"  # classes of chats, by their system prompt, where some have their own
+_GOLDEN = (5**0.5 - 1) / 2
 _TRIES = 1000  # draws for a rank that is not drawn yet; more cost more than weights without those that are
 
 
@@ -48,23 +50,42 @@ def shared_prefix(
     """
     systems = texts.make([spec.prefix_tokens] * spec.groups, random)
     groups, choice = Zipf(spec.groups, spec.zipf_exponent), Random(random.random())
-    group = 0
+    own_systems = _own_systems(spec, -(-count // spec.turns), random, texts)
+    group, system, kind = 0, "", ""
     for index, question in enumerate(texts.stream(repeat(spec.question_tokens, count), random)):
         session, turn = divmod(index, spec.turns)
-        if turn == 0 and spec.order == "cyclic":
-            group = session % spec.groups
-        elif turn == 0:
-            once = each_first and session < spec.groups
-            group = spec.groups - 1 - session if once else groups.draw(choice)
         first = turn == 0
+        if first:
+            own = next(own_systems)
+            if spec.order == "cyclic":
+                group = session % spec.groups
+            elif own is None:
+                once = each_first and session < spec.groups
+                group = spec.groups - 1 - session if once else groups.draw(choice)
+            system = systems[group] if own is None else own
+            kind = "" if not spec.own_share else SHARED if own is None else OWN
         yield ChatRequest(
-            (("system", systems[group]), ("user", question)) if first else (("user", question),),
+            (("system", system), ("user", question)) if first else (("user", question),),
             spec.output_tokens,
             (spec.prefix_tokens if first else 0) + spec.question_tokens,
-            shared=(Part(group, spec.prefix_tokens),) if first else (),
+            kind=kind,
+            shared=(Part(group, spec.prefix_tokens),) if first and kind != OWN else (),
             session=session if spec.turns > 1 else -1,
             turn=turn,
         )
+
+
+def _own_systems(spec: SharedPrefix, chats: int, random: Random, texts: TextMaker) -> Iterator[str | None]:
+    """The own system prompt of each chat; None where it has a shared one.
+
+    Any stretch of chats has the share that is asked for, but for a chat or two, and no period.
+    """
+    if not spec.own_share:
+        return repeat(None)
+    start = random.random()
+    own = bytes((start + chat * _GOLDEN) % 1 < spec.own_share for chat in range(chats))
+    systems = texts.stream(repeat(spec.prefix_tokens, sum(own)), Random(start))
+    return (next(systems) if its_own else None for its_own in own)
 
 
 def few_shot(spec: FewShot, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:

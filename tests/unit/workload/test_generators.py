@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from random import Random
@@ -49,6 +50,7 @@ SPECS = [
     Classification(20, 8, ("sport", "food", "music")),
     CopyAndWrite(20, 8),
     SharedPrefix(3, 40, 10, 8, zipf_exponent=1.0, turns=3),
+    SharedPrefix(3, 40, 10, 8, turns=2, own_share=0.4),
     FewShot(2, 3, 10, 10, 4),
     Rag(9, 20, 3, 10, 8, 4),
     Agent(30, 3, 20, 3, 10, 8),
@@ -130,7 +132,8 @@ def test_a_longer_run_begins_as_a_shorter_one(spec):
 
 def test_what_is_declared_shared_is_and_nothing_else():
     """Against the prompts themselves: parts with equal ids are equal text at equal places."""
-    for spec in (SharedPrefix(3, 40, 10, 8), FewShot(2, 3, 10, 10, 4), Rag(9, 20, 3, 10, 8, 4)):
+    with_own = SharedPrefix(3, 40, 10, 8, own_share=0.5)
+    for spec in (SharedPrefix(3, 40, 10, 8), with_own, FewShot(2, 3, 10, 10, 4), Rag(9, 20, 3, 10, 8, 4)):
         made = list(generate(spec, 40, 3, TextMaker(words)).requests)
         for one in made[:10]:
             for other in made[10:]:
@@ -212,6 +215,34 @@ def test_turns_of_a_chat_stand_together_and_only_the_first_has_the_system_prompt
     shared, total = reusable(made.requested)
     assert total[:4].tolist() == [50, 68, 86, 104]
     assert shared[1:4].tolist() == [58, 76, 94]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])
+def test_a_share_of_the_chats_has_a_system_prompt_of_its_own(share):
+    spec = SharedPrefix(2, 60, 20, 8, turns=2, own_share=share)
+    made = list(generate(spec, 800, 3, TextMaker(words)).requests)
+    chats = [request for request in made if request.turn == 0]
+    own = [request.messages[0] for request in chats if request.kind == "own"]
+    assert len(set(own)) == len(own)
+    assert not set(own) & {request.messages[0] for request in chats if request.kind == "shared"}
+    for begin in range(0, 400, 100):
+        among = Counter(request.kind for request in chats[begin : begin + 100])
+        assert among["own"] == pytest.approx(100 * share, abs=2)
+    assert all(a.kind == b.kind for a, b in zip(made[::2], made[1::2], strict=True))
+
+
+def test_prompts_of_their_own_are_those_of_a_cache_that_misses():
+    """Four of five prompts begin with 60 of 80 tokens that a cache has."""
+    spec = SharedPrefix(1, 60, 20, 8, own_share=0.2)
+    made = generate(spec, 500, 3, TextMaker(words))
+    assert ideal_hit_rate(made.requested, slice(100, None)) == pytest.approx(0.8 * 0.75, abs=0.01)
+
+
+def test_own_system_prompts_are_refused_where_the_order_or_the_working_set_is_known():
+    for change in ({"order": "cyclic"}, {"groups": 0}):
+        spec = replace(SharedPrefix(2, 30, 10, 8, own_share=0.2), **change)
+        with pytest.raises(SpecError, match="own_share"):
+            spec.check("prompts")
 
 
 def test_an_agent_offers_its_tools_in_every_turn_and_brings_results():
