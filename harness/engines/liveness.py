@@ -22,8 +22,8 @@ from harness.spec.scenario import Request
 
 T = TypeVar("T")
 _UNREAD: float | None = math.nan  # of a counter that did not answer
-_ALIVE_S = 60.0  # within which one that was only too slow answers once its load is gone
-_ASKED_AGAIN_S = 0.5
+ALIVE_S = 60.0  # within which one that was only too slow answers once its load is gone
+ASKED_AGAIN_S = 0.5
 _DYING_S = 2.0  # one that no longer answers may take so long to be gone
 _LOOK_S = 0.2
 
@@ -64,11 +64,16 @@ class Liveness:
                 break
         return self._ending
 
-    def before_load(self, limit_s: float, stop: threading.Event, say: Say) -> Ending | None:
-        """The end of a running server that is not ready, as one that restarts; None: it is, or became so."""
-        if self._life is None and (why := self._unready()):
-            self._keep(self._asked(Silence(f"{why} before a load", limit_s, closed=False), stop, say))
-        return self._ending
+    def before_load(self, limit_s: float, say: Say) -> Ending | None:
+        """Waits for a running server that is not ready, as one that restarts, and returns how that ended;
+        `slow`: it became ready. None: it was.
+        """
+        found = self._ending
+        if self._life is None and found is None and (why := self._unready()):
+            silence = Silence(f"{why} before a load", limit_s, closed=False)
+            found = self._asked(silence, threading.Event(), say)
+            self._keep(found)
+        return found
 
     def after_load(
         self, silence: Silence | None, stop: threading.Event, say: Say, *, suspected: bool
@@ -105,9 +110,8 @@ class Liveness:
         """
         if stop.is_set():
             return Ending("stopped", silence.why)
-        began_s, limit_s, generated = time.monotonic(), min(silence.limit_s, _ALIVE_S), 0.0
-        most_s = _ALIVE_S + limit_s * len(self._servers)
-        reporter = Reporter(say, "waiting for a short answer", lambda: f"{most_s:.0f} s at most")
+        began_s, limit_s, generated = time.monotonic(), min(silence.limit_s, ALIVE_S), 0.0
+        reporter = Reporter(say, "waiting for a short answer", lambda: f"asked again for {ALIVE_S:.0f} s")
         fail = partial(self._failure, limit_s)
         given_up: SetupError | None = SetupError("no answer was waited for")
         tokens = _UNREAD if silence.deaf else self._unless_over(self._generated, _UNREAD, stop, reporter)
@@ -122,7 +126,7 @@ class Liveness:
             asked_s = time.monotonic() - began_s
             may_come = more > 0 or refused or lost or before is None
             reporter.tick()
-            if self.look() or not may_come or asked_s > _ALIVE_S or stop.wait(_ASKED_AGAIN_S):
+            if self.look() or not may_come or asked_s > ALIVE_S or stop.wait(ASKED_AGAIN_S):
                 break
         else:
             return Ending("slow", f"{silence.why}; once the load was gone it answered")

@@ -2,17 +2,18 @@
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from harness.client.answer import NoAnswerError, StatusError
 from harness.engines.check.shim_cost import shim_us_per_token
 from harness.engines.known import known
-from harness.engines.liveness import Liveness
+from harness.engines.liveness import ALIVE_S, ASKED_AGAIN_S, Liveness
 from harness.engines.provide.install import EngineEnv
-from harness.engines.provide.logged import Log
+from harness.engines.provide.logged import Log, Reporter
 from harness.engines.provide.models import ensure_weights
 from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights
@@ -65,6 +66,7 @@ class EngineSession(Server):
         self.shim_us_per_token: float | None = None  # of a library, behind the shim that bench starts
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
+        self.away_s = 0.0  # for which a running server that served before was waited for
         self._log = log
         self._log_in_use: Log | None = None  # what was logged since it first answered
         self.replicas: tuple[Server, ...] = (self, *others)
@@ -185,7 +187,8 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     session = EngineSession(
         ref.definition, ref.urls[0], name, access, others=others, metrics=metrics, roles=ref.metrics_roles
     )
-    with closing(session):
+
+    def greet() -> None:
         for server in session.replicas:
             server.check_reachable(is_behind=bool(metrics))
         if not name:
@@ -196,7 +199,28 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             server.served_name = session.served_name
             hello(server, request.answer_s)
         session.facts = _facts(ref, request.choice, session)
+
+    with closing(session):
+        session.away_s = _waited_for(greet, ALIVE_S if request.served_before else 0.0, say, ref.label)
         yield session
+
+
+def _waited_for(greet: Callable[[], None], limit_s: float, say: Say, label: str) -> float:
+    """Greets a server until it answers, for `limit_s`; the seconds that took, 0 if it did at once.
+
+    Raises as `greet` does.
+    """
+    away_s = 0.0
+    reporter = Reporter(say, f"{label}: waiting for an answer", lambda: f"asked again for {limit_s:.0f} s")
+    while True:
+        try:
+            greet()
+            return away_s
+        except (NoAnswerError, StatusError):
+            if (away_s := reporter.elapsed_s) >= limit_s:
+                raise
+        reporter.tick()
+        time.sleep(ASKED_AGAIN_S)
 
 
 def _access_for(metrics_url: str, ref: BackendRef) -> Access:

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from harness.cluster.placement import Cluster, joined
 from harness.engines.session import EngineSession
+from harness.errors import SetupError, StorageError
 from harness.host import scratch
 from harness.model import CellFacts, CellResult
 from harness.plan import Block, Cell, together, turns
@@ -39,7 +40,6 @@ class Run(Lives):
     """A run in progress."""
 
     probed: dict[str, int | None] = field(default_factory=dict)  # by label: prompt tokens of a chat
-    repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     took_s: dict[Cell, float] = field(default_factory=dict)  # by cell of the lives that run now
     asking_s: float = 0.0  # of these lives; no later one is asked again
     progress: str = ""  # of the last look
@@ -214,11 +214,10 @@ class Run(Lives):
         workloads = self.workloads_of(block, engine)
         for cell in self._wanted(block):
             began_s = time.monotonic()
-            workload = self._ready(cell, workloads, engine)
-            summary, facts = self._measure(cell, workload, engine)
+            summary, facts = self._measure(cell, workloads, engine)
             by_start = facts.after_start or facts.cache.method == "restart"  # another try has one of its own
             while not (self.interrupted or by_start) and self.again(summary):
-                summary, facts = self._measure(cell, workload, engine)
+                summary, facts = self._measure(cell, workloads, engine)
             self.took_s[cell] = time.monotonic() - began_s
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
                 self.write_summary()
@@ -273,10 +272,9 @@ class Run(Lives):
                 self._probe(cell, engine, workloads)
 
     def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
-        self._between_repeats(cell, engine)
-        engine.look_again()
         self._say(cell, "preparing" + (f" ({self.progress})" if self.progress else ""))
         workload = workloads.of(cell)
+        self.make_ready(cell, engine)
         for warning in length_warnings(self.prepared.source, workloads.fitting):
             self.manifest.warn(warning)
         if trouble := too_long(workload.requested, engine.facts.get("values")):
@@ -291,22 +289,23 @@ class Run(Lives):
     def _words(self, cell: Cell) -> str:
         return cell_words(self.prepared.of(cell).label, cell)
 
-    def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
-        """Resets the prefix cache before the first cell of a later repeat, where asked for, or warns."""
-        before = self.repeats.get(cell.backend)
-        self.repeats[cell.backend] = cell.repeat
-        if not cell.repeat or before == cell.repeat or self.prepared.of(cell).between != "reset":
-            return
-        reset = engine.reset_prefix_cache()
-        if not reset.done:
-            label = self.prepared.of(cell).label
-            text = f"{label}: not reset before repeat {cell.repeat + 1}: {reset.how}"
-            self.manifest.warn(notices.NOT_RESET.warning(text, backend=label))
+    def _measure(
+        self, cell: Cell, workloads: Workloads, engine: EngineSession, *, again: bool = False
+    ) -> tuple[CellResult, CellFacts]:
+        """Measures a cell, stores it, and returns its summary and its facts.
 
-    def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
-        """Measures a cell, stores it, and returns its summary and its facts."""
-        with self.interrupts.window() as stop:
-            done = self._load(cell, workload, engine, stop)
+        A running server that fails before the load may have gone down a moment ago: it is waited for once.
+        """
+        try:
+            workload = self._ready(cell, workloads, engine)
+            with self.interrupts.window() as stop:
+                done = self._load(cell, workload, engine, stop)
+        except StorageError:
+            raise
+        except SetupError:
+            if again or engine.started_here:
+                raise
+            return self._measure(cell, workloads, engine, again=True)
         return self._stored(cell, workload, done, stop)
 
     def _load(

@@ -11,6 +11,8 @@ from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host.proxy import way_round
 from harness.model import WorkloadCards
+from harness.model.ending import LATER_LOADS
+from harness.model.numbers import duration
 from harness.plan import Block, Cell
 from harness.run.keep.stored import Stored
 from harness.run.measure.measure_cell import engine_version
@@ -31,6 +33,7 @@ class Lives(Stored):
     announced: set[str] = field(default_factory=set)  # labels whose known facts were shown
     refused: dict[str, SetupError] = field(default_factory=dict)  # by label: requests that no start will help
     up: list[EngineSession] = field(default_factory=list)
+    repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     failed_starts: Counter[str] = field(default_factory=Counter)  # by label: those in a row
     provided_s: float | None = None  # time.monotonic() after `provide`; None: before it
 
@@ -77,12 +80,45 @@ class Lives(Stored):
         self.up.append(engine)
         stack.callback(self.up.remove, engine)
         self.failed_starts[label] = 0
+        if engine.away_s:
+            self._came_back(label, f"repeat {block.repeat + 1}", engine.away_s)
         host, version = self.manifest.document.host, engine_version(engine.facts)
         key = noise.key(host, self.prepared, backend, version)
         self.manifest.engine_started(label, engine.facts, key)
         self.ui.note(f"{label}: {version or 'version unknown'} at {' and '.join(engine.urls)}")
         self._show_known(label, engine)
         return engine
+
+    def make_ready(self, cell: Cell, engine: EngineSession) -> None:
+        """Waits for a running server that starts again, resets caches where a repeat begins, and reads what
+        the server reports of itself then. Raises SetupError if it stays away.
+        """
+        label, began_s = self.prepared.of(cell).label, time.monotonic()
+        timeout_s = self.prepared.scenario.request.timeout_s
+        found = engine.liveness.before_load(timeout_s, lambda text: self.ui.stage(f"{label}: {text}"))
+        if found and found.kind not in LATER_LOADS:
+            raise SetupError(found.why, where=engine.base_url)
+        if found:
+            self._came_back(label, cell.name, time.monotonic() - began_s)
+        self._between_repeats(cell, engine)
+        engine.look_again()
+
+    def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
+        """Resets the prefix cache before the first cell of a later repeat, where asked for, or warns."""
+        is_later = cell.repeat and self.repeats.get(cell.backend) != cell.repeat
+        if is_later and self.prepared.of(cell).between == "reset":
+            reset = engine.reset_prefix_cache()
+            if not reset.done:
+                label = self.prepared.of(cell).label
+                text = f"{label}: not reset before repeat {cell.repeat + 1}: {reset.how}"
+                self.manifest.warn(notices.NOT_RESET.warning(text, backend=label))
+        self.repeats[cell.backend] = cell.repeat
+
+    def _came_back(self, label: str, before: str, away_s: float) -> None:
+        text = f"{label} did not serve before {before}, and did after {duration(away_s)}"
+        self.ui.note(f"warning: {text}")
+        text += ": its repeats may be of more than one start"
+        self.manifest.warn(notices.ANOTHER_START.warning(text, backend=label))
 
     def _request(self, block: Block) -> EngineRequest:
         prepared, backend = self.prepared, self.prepared.of(block)
@@ -97,6 +133,7 @@ class Lives(Stored):
             gpus=prepared.gpus_of(block),
             cores=prepared.cores_of(block),
             answer_s=prepared.scenario.request.timeout_s,
+            served_before=backend.label in self.announced,
         )
 
     def _show_known(self, label: str, engine: EngineSession) -> None:

@@ -49,6 +49,7 @@ class Questions:
         label, definition = backend.label, backend.ref.definition
         of_text = APIS[definition.dialect.api].gives == "text"
         questions = questions_of(self.prepared.options) if of_text else agreement.load_questions()
+        engine.liveness.before_load(self.prepared.scenario.request.timeout_s, partial(self._stage, label))
         asked, missing, hint, interrupted = None, _death(engine), None, False
         if missing is None:
             try:
@@ -68,6 +69,7 @@ class Questions:
             self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {missing}", hint, label))
         elif asked is not None:
             self.folder.write_answers(agreement.as_json(questions), label, asked)
+            self.manifest.withdraw(notices.AGREEMENT_MISSING, label)  # of an earlier start
             if asked.values:
                 self._reference(questions)
         return interrupted

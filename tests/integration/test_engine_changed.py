@@ -1,15 +1,28 @@
 """An engine that another start finds changed: which cells it served is kept, and the reader is warned."""
 
+import threading
+from contextlib import contextmanager
+from subprocess import PIPE, Popen
+
 import pytest
 
 from harness.store import RunFolder
-from tests.integration.scripted import MEASURED, SMALL, bench, bench_here, define, run_folder, summary
+from tests.integration.scripted import (
+    MEASURED,
+    SMALL,
+    begin,
+    bench,
+    bench_here,
+    command,
+    define,
+    run_folder,
+    summary,
+)
 
 FEW = (*SMALL, "--requests", "8", "--no-agreement")
 # Another version with half the cache from the second start on.
 CHANGING = """
 import sys
-from pathlib import Path
 
 import harness.mockserver.routes
 from harness.cli.main import main
@@ -67,3 +80,44 @@ def test_a_server_that_changes_its_model_within_a_cell_or_an_answer_is_in_doubt(
     assert reason["measured"].endswith("; some answers name several") == several
     assert cell["conditions"]["answered_model"] == {}
     assert "model-changed" in done.stdout
+
+
+@contextmanager
+def listening(*arguments):
+    """A scripted server that can be killed, and its URL."""
+    with Popen(command("truth", *arguments), stdout=PIPE, text=True) as server:
+        try:
+            yield server, server.stdout.readline().split()[-1]
+        finally:
+            server.kill()
+
+
+def test_a_running_server_that_is_down_while_a_repeat_begins_is_waited_for(here):
+    """That repeat was lost."""
+    timing = ("--dialect", "vllm", "--ttft-ms", "200", "--gap-ms", "5")
+    with listening(*timing) as (first, url), listening(*timing) as (_second, other):
+        backends = f"a=vllm={url},b=vllm={other}"
+        what = ("--scenario", "fixed-length", "--backends", backends, "--repeats", "2", *SMALL)
+        # Repeats are a b b a: `a` is away while `b` is measured twice.
+        done = begin("run", *what, "--no-agreement", "--set", "load.min_seconds=0.1")
+        limit = threading.Timer(90, done.kill)
+        limit.start()
+        shown = ""
+        for line in done.stderr:
+            shown += line
+            if "b: attaching" in line:
+                first.kill()
+            if "a: waiting for an answer" in line:
+                break
+        with listening(*timing, "--port", url.rpartition(":")[2]):
+            shown += "".join(done.communicate())
+        limit.cancel()
+    assert done.returncode in MEASURED, shown
+    (warning,) = [found for found in summary()["warnings"] if found["code"] == "another-start"]
+    assert warning["text"].startswith("a did not serve before repeat 2, and did after ")
+    assert RunFolder(run_folder()).cells() == [
+        "000-a-c8-r0",
+        "001-b-c8-r0",
+        "002-b-c8-r1",
+        "003-a-c8-r1",
+    ]

@@ -31,4 +31,5 @@ class EngineRequest(Planned):
     gpu_wait_s: float = 0.0  # for a GPU in use
     host: str = HOST  # address that a process listens on
     answer_s: float = 300.0  # for its first answer: it may load the model
+    served_before: bool = False  # a running server that may be starting again is waited for
     keep: bool = False  # a container stays when the block is left without an error

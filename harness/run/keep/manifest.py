@@ -29,6 +29,7 @@ from harness.model import (
     RunWarning,
     ScenarioTables,
     Seeds,
+    UnsetType,
     from_json,
 )
 from harness.run.measure.measure_cell import engine_version
@@ -161,12 +162,12 @@ class ManifestWriter:
         if (warning.code, warning.text) not in known:
             self.document = replace(self.document, warnings=(*self.document.warnings, warning))
 
-    def withdraw(self, notice: notices.Notice) -> None:
-        """Removes the warnings of this kind that are about no backend. The next `write` stores it."""
+    def withdraw(self, notice: notices.Notice, backend: str | UnsetType = UNSET) -> None:
+        """Removes the warnings of this kind about that backend, or about none. The next `write` stores it."""
         kept = [
             warning
             for warning in self.document.warnings
-            if warning.code != notice.code or warning.backend is not UNSET
+            if warning.code != notice.code or warning.backend != backend
         ]
         self.document = replace(self.document, warnings=tuple(kept))
 

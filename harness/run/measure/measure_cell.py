@@ -161,9 +161,6 @@ def measure(
 
     Raises SetupError, and KeyboardInterrupt for one that is stopped before its first request.
     """
-    timeout_s = prepared.scenario.request.timeout_s
-    if over := engine.liveness.before_load(timeout_s, window.stop, window.say):
-        raise SetupError(over.why, where=engine.base_url)
     after_start = prepared.scenario.begins_cold and engine.fresh
     cache = bring_about(prepared, cell, workload, engine, window.attempt, window.stop)
     workers = choose_workers(prepared.options.all_workers, cell.load)
@@ -200,7 +197,7 @@ def measure(
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
     ending = engine.liveness.after_load(
-        silence_of(result, timeout_s, deaf=silent),
+        silence_of(result, prepared.scenario.request.timeout_s, deaf=silent),
         window.stop,
         window.say,
         suspected=silent or bool(known(result.client.socket_errors)),

@@ -61,7 +61,7 @@ def answers(monkeypatch):
                 raise answer
 
         monkeypatch.setattr(liveness, "_ask_shortly", ask)
-        monkeypatch.setattr(liveness, "_ASKED_AGAIN_S", 0)
+        monkeypatch.setattr(liveness, "ASKED_AGAIN_S", 0)
         monkeypatch.setattr(liveness, "_DYING_S", 0)
         return asked
 
@@ -114,7 +114,7 @@ def test_an_engine_that_generates_on_while_it_answers_nobody_is_overloaded(
     monkeypatch, answers, alive_s, counts, kind, more
 ):
     """As one that does not notice that clients leave."""
-    monkeypatch.setattr(liveness, "_ALIVE_S", alive_s)
+    monkeypatch.setattr(liveness, "ALIVE_S", alive_s)
     answers(LATE)
     for silence in (CLOSED, OPEN):
         assert ended(alive(counts=counts), silence) == Ending(kind, silence.why + more)
@@ -142,7 +142,7 @@ def test_an_engine_that_generates_on_while_it_answers_nobody_is_overloaded(
 )
 def test_a_server_that_refuses_the_short_request_is_not_called_hung(monkeypatch, answers, counts, kind, more):
     """As a gateway without counters does, which answers other clients."""
-    monkeypatch.setattr(liveness, "_ALIVE_S", -1)
+    monkeypatch.setattr(liveness, "ALIVE_S", -1)
     answers(BUSY)
     assert ended(alive(counts=counts)) == Ending(kind, CLOSED.why + more)
 
@@ -163,7 +163,7 @@ def test_a_server_that_refuses_for_a_while_was_slow(answers):
 )
 def test_a_running_server_that_takes_no_connection_any_more_did_not_hang(monkeypatch, answers, counts, found):
     """Unless its counters still answer."""
-    monkeypatch.setattr(liveness, "_ALIVE_S", -1)
+    monkeypatch.setattr(liveness, "ALIVE_S", -1)
     answers(LOST)
     assert ended(alive(counts=counts)) == found
 
@@ -178,7 +178,7 @@ def test_an_engine_that_dies_while_it_is_asked_did_not_hang(answers, looks):
 
 
 def test_a_process_that_lives_on_and_takes_no_connection_hangs(monkeypatch, answers):
-    monkeypatch.setattr(liveness, "_ALIVE_S", -1)
+    monkeypatch.setattr(liveness, "ALIVE_S", -1)
     answers(LOST)
     lives = SimpleNamespace(exited=lambda: None)
     assert ended(alive(counts=[10.0], life=lives)).kind == "hung"
@@ -226,7 +226,7 @@ def test_a_counter_that_gave_no_answer_after_the_load_is_not_waited_for_again(an
 
 
 def test_a_server_whose_counter_answers_again_did_not_die(monkeypatch, answers):
-    monkeypatch.setattr(liveness, "_ALIVE_S", -1)
+    monkeypatch.setattr(liveness, "ALIVE_S", -1)
     answers(LOST)
     for counts, kind in (([10.0], "hung"), ([SetupError], "died")):
         assert ended(alive(counts=counts), CLOSED._replace(deaf=True)).kind == kind
@@ -253,7 +253,7 @@ class TestBeforeALoad:
     def test_a_server_that_is_ready_or_hides_its_readiness_is_asked_nothing(self, answers, readiness, error):
         readiness(error)
         asked = answers(None)
-        assert alive().before_load(9, NEVER, quiet) is None
+        assert alive().before_load(9, quiet) is None
         assert asked == []
 
     @pytest.mark.parametrize("error", [DOWN, LOADING])
@@ -261,30 +261,39 @@ class TestBeforeALoad:
         """It may have gone down after the last load, none of whose requests says so."""
         readiness(error)
         asked = answers(LOST, BUSY, None)
-        assert alive().before_load(9, NEVER, quiet) is None
+        assert alive().before_load(9, quiet).kind == "slow"
         assert len(asked) == 3
 
     def test_one_that_stays_away_died_and_is_not_waited_for_again(self, monkeypatch, answers, readiness):
-        monkeypatch.setattr(liveness, "_ALIVE_S", -1)
+        monkeypatch.setattr(liveness, "ALIVE_S", -1)
         readiness(self.DOWN)
-        answers(LOST)
+        asked = answers(LOST)
         engine = alive()
         died = Ending("died", f"{self.DOWN.what} before a load; then {LOST.what}")
-        assert engine.before_load(9, NEVER, quiet) == died
+        assert engine.before_load(9, quiet) == died
         assert engine.look() == died
+        assert len(asked) == 1
+        assert engine.before_load(9, quiet) == died
+        assert len(asked) == 1
 
-    def test_nothing_is_concluded_once_the_run_is_stopped(self, answers, readiness):
+    def test_an_interruption_ends_the_wait(self, monkeypatch, answers, readiness):
         readiness(self.DOWN)
         answers(LOST)
-        stopped = threading.Event()
-        stopped.set()
-        assert alive().before_load(9, stopped, quiet) is None
+        monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0)
+
+        def interrupted(_text):
+            raise KeyboardInterrupt
+
+        engine = alive()
+        with pytest.raises(KeyboardInterrupt):
+            engine.before_load(9, interrupted)
+        assert engine.look() is None
 
     def test_an_engine_of_ours_is_known_by_its_process(self, answers, readiness):
         readiness(self.DOWN)
         asked = answers(LOST)
         ours = alive(life=SimpleNamespace(exited=lambda: None))
-        assert ours.before_load(9, NEVER, quiet) is None
+        assert ours.before_load(9, quiet) is None
         assert asked == []
 
 
@@ -300,7 +309,7 @@ def test_what_is_waited_for_is_shown_and_for_how_long(monkeypatch, answers):
     monkeypatch.setattr(liveness, "_LOOK_S", 0)
     monkeypatch.setattr(liveness, "_ask_shortly", lambda *_: seen.wait(30))
     assert ended(alive(), say=say).kind == "slow"
-    assert shown[0] == "waiting for a short answer (0 s): 69 s at most"
+    assert shown[0] == "waiting for a short answer (0 s): asked again for 60 s"
 
 
 @pytest.mark.parametrize(

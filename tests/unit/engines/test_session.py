@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.engines import liveness
+from harness.client.answer import NoAnswer, NoAnswerError, StatusError
+from harness.engines import liveness, session
 from harness.engines.provide.logged import Log
-from harness.engines.session import EngineSession, _access_for
+from harness.engines.session import EngineSession, _access_for, _waited_for
 from harness.engines.speak.server import Server
 from harness.errors import SetupError
 from harness.model import Ending
@@ -125,3 +126,36 @@ def test_what_an_engine_survived_at_its_start_is_no_cause_of_its_end(tmp_path):
     died = engine.failure("ended", "vllm")
     assert died.hint.startswith("it ran out of memory")
     assert "ImportError" not in str(died)
+
+
+LOST = NoAnswerError(NoAnswer.LOST, "no answer to GET /health: Connection refused", where="h")
+LOADING = StatusError(503, "the server answers 503: Loading model", where="h")
+OTHER = SetupError("runs version 2; http://h:1 runs 1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "limit_s", "error"),
+    [
+        ([None], 60, None),
+        ([LOST, LOADING, None], 60, None),
+        ([LOST, OTHER], 60, OTHER),  # no wait mends that
+        ([LOST], 0, LOST),
+        ([OTHER], 0, OTHER),
+    ],
+)
+def test_a_server_that_served_before_is_waited_for(monkeypatch, answers, limit_s, error):
+    monkeypatch.setattr(session, "ASKED_AGAIN_S", 0)
+    left = list(answers)
+
+    def greet():
+        if answer := left.pop(0):
+            raise answer
+
+    if error is None:
+        away_s = _waited_for(greet, limit_s, print, "vllm")
+        assert (away_s > 0) == (len(answers) > 1)
+    else:
+        with pytest.raises(type(error)) as caught:
+            _waited_for(greet, limit_s, print, "vllm")
+        assert caught.value is error
+    assert left == []

@@ -13,7 +13,9 @@ from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from tests.factories.documents import made
 
-ENGINE = SimpleNamespace(liveness=SimpleNamespace(look=lambda suspected: None))
+ENGINE = SimpleNamespace(
+    liveness=SimpleNamespace(look=lambda suspected: None, before_load=lambda limit_s, say: None)
+)
 UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None)
 VALUES = {"gives": "vectors", "alone": {"q": [1.0]}, "together": {}}
 

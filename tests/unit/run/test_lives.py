@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, StorageError
 from harness.host.access import Access
 from harness.load import http2
 from harness.model import Ending, Probed
@@ -27,7 +27,7 @@ from harness.run.setup.prepare import prepare
 def test_a_first_answer_has_the_time_of_the_requests_after_it():
     prepared = prepare(RunOptions("fixed-length", "openai=http://h:1", overrides={"request.timeout_s": 700}))
     folder = SimpleNamespace(log_path=lambda _life: Path("log"))
-    run = SimpleNamespace(prepared=prepared, folder=folder, _life=lambda _block: "life")
+    run = SimpleNamespace(prepared=prepared, folder=folder, announced=(), _life=lambda _block: "life")
     assert Lives._request(run, prepared.plan[0]).answer_s == 700
 
 
@@ -162,8 +162,9 @@ def test_prompts_that_are_left_out_for_their_length_are_a_warning(
     prepared = prepare(RunOptions("prompt-file", "truth", overrides=given, out=tmp_path / "results"))
     begun = Run.start(prepared, UI)
     monkeypatch.setattr(begun, "_between_repeats", lambda *_: None)
-    looks = []
-    engine = SimpleNamespace(facts={}, look_again=lambda: looks.append("at a cell"), **vars(up(letters)))
+    looks, liveness = [], SimpleNamespace(before_load=lambda *_: None)
+    facts = {"facts": {}, "liveness": liveness, "look_again": lambda: looks.append("at a cell")}
+    engine = SimpleNamespace(**facts, **vars(up(letters)))
     block = prepared.plan[0]
     cell = replace(block.cells[0], repeat=1, probe=probe) if probe else block.cells[0]
     begun._ready(cell, begun.workloads_of(block, engine), engine)
@@ -171,6 +172,77 @@ def test_prompts_that_are_left_out_for_their_length_are_a_warning(
     text = f"{file}: 2 of 5 prompts left out for their length"
     assert [warning.text for warning in found] == ([text] if lacks else [])
     assert looks == ["at a cell"]
+
+
+@pytest.fixture
+def attached(tmp_path, monkeypatch):
+    """A run on a running server that went down, its engine, and what is asked of that."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    options = RunOptions("fixed-length", "vllm=http://h:1", out=tmp_path / "results")
+    run, asked = Run.start(prepare(options), UI), []
+
+    def engine(found, *, started_here=False):
+        return SimpleNamespace(
+            base_url="http://h:1",
+            started_here=started_here,
+            liveness=SimpleNamespace(before_load=lambda *_: asked.append("wait") or found),
+            look_again=lambda: asked.append("look"),
+        )
+
+    monkeypatch.setattr(run, "_between_repeats", lambda *_: asked.append("reset"))
+    return run, engine, asked
+
+
+@pytest.mark.parametrize(
+    ("found", "codes"), [(None, []), (Ending("slow", "refused before a load"), ["another-start"])]
+)
+def test_what_a_server_reports_is_read_once_it_is_back(attached, found, codes):
+    """The first cell after a restart had the version of before."""
+    run, engine, asked = attached
+    run.make_ready(run.prepared.plan[0].cells[0], engine(found))
+    assert asked == ["wait", "reset", "look"]
+    warnings = run.manifest.document.warnings
+    assert [warning.code for warning in warnings] == codes
+    for warning in warnings:
+        assert warning.text.startswith("vllm did not serve before 000-vllm-c1-r0, and did after 0 s: ")
+
+
+def test_one_that_stays_away_is_not_measured(attached):
+    run, engine, asked = attached
+    with pytest.raises(SetupError, match="refused for a minute"):
+        run.make_ready(run.prepared.plan[0].cells[0], engine(Ending("died", "refused for a minute")))
+    assert asked == ["wait"]
+
+
+@pytest.mark.parametrize(
+    ("started_here", "error", "tries"),
+    [
+        (False, SetupError("no answer to POST /reset_prefix_cache"), 2),
+        (True, SetupError("no answer to POST /reset_prefix_cache"), 1),
+        (False, StorageError("no space left"), 1),
+    ],
+)
+def test_a_server_that_fails_before_a_load_is_waited_for_once(
+    attached, monkeypatch, started_here, error, tries
+):
+    run, engine, asked = attached
+    loads = []
+
+    def load(*given):
+        loads.append(given)
+        raise error
+
+    monkeypatch.setattr(run, "_load", load)
+    block, workloads = run.prepared.plan[0], SimpleNamespace(fitting=None)
+    workloads.of = lambda _cell: SimpleNamespace(requested=None)
+    monkeypatch.setattr(execute, "length_warnings", lambda *_: ())
+    monkeypatch.setattr(execute, "too_long", lambda *_: None)
+    server = engine(None, started_here=started_here)
+    server.facts = {}
+    with pytest.raises(SetupError) as caught:
+        run._measure(block.cells[0], workloads, server)
+    assert caught.value is error
+    assert len(loads) == asked.count("wait") == tries
 
 
 def test_remarks_of_every_start_of_an_engine_are_kept(cut_short):

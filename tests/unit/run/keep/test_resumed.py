@@ -56,6 +56,10 @@ def test_a_reference_that_answers_withdraws_its_own_warnings_and_no_backend_s(ru
     writer = ManifestWriter(run, run.read_manifest(), PREPARED)
     writer.withdraw(notices.AGREEMENT_MISSING)
     assert list(writer.document.warnings) == [kept]
+    writer.withdraw(notices.AGREEMENT_MISSING, "llamacpp")
+    assert list(writer.document.warnings) == [kept]
+    writer.withdraw(notices.AGREEMENT_MISSING, "reference")  # it answered in a later start
+    assert list(writer.document.warnings) == []
 
 
 def test_the_summaries_of_a_long_run_take_a_time_that_grows_with_its_cells(monkeypatch):
