@@ -1,14 +1,17 @@
 """Runs found by their path, by their name, or by something in their folder."""
 
+import re
 import shlex
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.errors import SetupError, SpecError
 from harness.host import paths
-from harness.store.folder import RunFolder
+from harness.model.numbers import counted
+from harness.store.folder import RUN_ID, RunFolder, stored_runs
 from harness.store.history import history_path
 
+_LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 SEALED = ("manifest.json", "checksums.json")  # what the folder of a run has when it is done
 # Of all that lies in the folder of a run, what bench made: the results of another tool may be next to it.
 _OWN = (
@@ -18,7 +21,10 @@ _OWN = (
 
 
 def open_run(name: str, results: Path) -> RunFolder:
-    """`name`: a path, or the name (or a unique beginning of it) of a run under `results`."""
+    """`name`: a path, or the name (or a unique beginning of it) of a run under `results`, or its age there.
+
+    `latest` is the run that began last, and `latest~1` the one before it; so is `DIR/latest` of those in DIR.
+    """
     hint = f"`bench list runs` shows what is in {results}"
     if not name:
         raise SpecError("the name of a run is empty", where="RUN", hint=hint)
@@ -26,6 +32,9 @@ def open_run(name: str, results: Path) -> RunFolder:
     entry = paths.entry(direct)
     if entry == "folder":
         return _checked(direct)
+    if entry is None and (aged := _LATEST.fullmatch(direct.name)):
+        folder = direct.parent if direct.parent.name else results
+        return _checked(_begun(int(aged[1] or 0), folder, name))
     matches = _beginning_with(direct, results)
     if len(matches) == 1:
         return _checked(matches[0])
@@ -35,6 +44,16 @@ def open_run(name: str, results: Path) -> RunFolder:
     if entry and (around := run_around(direct)):
         hint = _of_run(around)
     raise SpecError(what, where=name, hint=hint)
+
+
+def _begun(before: int, folder: Path, name: str) -> Path:
+    """The run that began last, or as many before it, by the time in its name, which a copy keeps."""
+    runs = [run.path for run in stored_runs(folder) if RUN_ID.fullmatch(run.path.name)]
+    if before >= len(runs):
+        what = f"{counted(len(runs), 'run')} in {folder}" if runs else f"no run in {folder}"
+        hint = "--out names the folder of the runs; one with a name of another form is named by its path"
+        raise SpecError(what, where=name, hint=hint)
+    return runs[-1 - before]
 
 
 def run_around(path: Path) -> Path | None:

@@ -51,7 +51,7 @@ _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
 _FREE_LINES, _ROW_BYTES = 100_000, 8
 _LONGEST_LINE = 8 << 20
 _CUT_SHORT = "-cut-short"
-_RUN_ID = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{6}")
+RUN_ID = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{6}")
 # What reading a damaged workload raises.
 _OF_DAMAGE = (
     *(OSError, EOFError, zlib.error, OverflowError, RecursionError),
@@ -350,7 +350,7 @@ def _is_run(path: Path) -> bool:
     try:
         (path / "manifest.json").stat()
     except OSError as error:
-        return isinstance(error, PermissionError) and _RUN_ID.fullmatch(path.name) is not None
+        return isinstance(error, PermissionError) and RUN_ID.fullmatch(path.name) is not None
     return True
 
 

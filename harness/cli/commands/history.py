@@ -45,9 +45,7 @@ class _Added(Record, frozen=True, kw_only=True):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "runs", nargs="*", metavar="RUN", help="runs to add first: folders, or names under --out"
-    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"runs to add first: {options.RUN_HELP}")
     options.add_runs_folder(parser, holds="runs and history")
     options.add_fail_on(parser, "a level became worse")
     parser.add_argument(

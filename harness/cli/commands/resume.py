@@ -33,7 +33,7 @@ class Options(RunOutput):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="run folder, or name of a run under --out")
+    parser.add_argument("run", metavar="RUN", help=options.RUN_HELP)
     parser.add_argument(
         "--trust-folder",
         action="store_true",

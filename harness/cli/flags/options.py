@@ -53,12 +53,13 @@ _REACH_REPEATABLE = {
 _REACH = _REACH_ONCE | _REACH_REPEATABLE
 
 
+RUN_HELP = "run folder, or name of a run under --out: latest, latest~1 (the one before), or its beginning"
+
+
 def add_runs(parser: argparse._ActionsContainer, *, files: bool = False) -> None:
     """`files`: takes results of other tools too."""
     also = "; or files of other tools, as `bench import` reads them" if files else ""
-    parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help=f"run folders, or names of runs under --out{also}"
-    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=f"{RUN_HELP}{also}")
 
 
 def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> None:

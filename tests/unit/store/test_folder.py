@@ -305,6 +305,28 @@ def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
     assert caught.value.hint == f"the folder of its run is {folder.path}"
 
 
+def test_a_run_is_found_by_its_age(tmp_path, monkeypatch):
+    """A renamed run has no time in its name, and the folder of the history is no run."""
+    names = [f"2026112{day}T101500Z-demo-00000{day}" for day in (1, 2, 3)]
+    for name in (*names, "zero", "history"):
+        (tmp_path / name).mkdir()
+        if name != "history":
+            (tmp_path / name / "manifest.json").touch()
+    for before, name in enumerate(reversed(names)):
+        assert open_run(f"latest~{before}", tmp_path).run_id == name
+    assert open_run("latest", tmp_path).run_id == names[-1]
+    monkeypatch.chdir(tmp_path.parent)
+    assert open_run(f"{tmp_path.name}/latest~1", Path("elsewhere")).run_id == names[1]
+    with pytest.raises(SpecError, match=r"latest~3: 3 runs in "):
+        open_run("latest~3", tmp_path)
+    with pytest.raises(SpecError, match="no run in elsewhere"):
+        open_run("latest", Path("elsewhere"))
+    with pytest.raises(SpecError, match="no such run"):
+        open_run("latest~", tmp_path)
+    (tmp_path.parent / "latest").mkdir()  # a folder of that name is what it says
+    assert open_run("latest", tmp_path).path == Path("latest")
+
+
 def test_what_is_a_part_of_a_run_names_the_folder_of_the_run(folder, tmp_path, monkeypatch):
     (folder.path / "manifest.json").touch()
     cell = folder.path / "cells" / "000-x-c1-r0"
