@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import duckdb
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from harness.errors import SpecError
 from harness.host import descriptors
+from harness.model import Record
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.store import columns, parquet, samples, seal, tables
+from harness.store.derived import computed_once
 from harness.store.folder import RunFolder, names_apart
 
 _MEMORY = "2GB"  # of a query
@@ -59,6 +61,15 @@ _INSERT_ASKED = (
 
 
 TpotMs = Callable[[RunFolder, str], NDArray[np.float64]]
+
+
+_MADE_OF = ("summary.json", "manifest.json", "checksums.json")  # what TABLES are made of
+
+
+class _Rows(Record, frozen=True, kw_only=True):
+    """The rows of a run by table, under the name of its folder, which may be numbered among others."""
+
+    tables: dict[str, list[tables.Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +220,7 @@ def _added(
 
     Raises SpecError if a file cannot be opened; only a query finds a damaged page.
     """
-    summary = folder.read_summary()
-    cells = list(tables.cell_rows(run, summary, folder.read_manifest()))
+    rows = computed_once(folder.files, _Rows, partial(_rows_of, folder), _MADE_OF)
     _check_sizes(connected, folder, files)
     columns = [file.place for file in files], run, [file.cell for file in files]
     connected.execute("insert into files select unnest(?), ?, unnest(?)", columns)
@@ -222,11 +232,19 @@ def _added(
             raise SpecError(
                 f"{view} cannot be read: {parquet.first_line(error)}", where=str(folder.path)
             ) from None
-    return {
-        "cells": cells,
-        "estimates": list(tables.estimate_rows(run, summary.estimates)),
-        "verdicts": list(tables.verdict_rows(run, summary.comparison)),
-    }
+    return {table: [[run, *row[1:]] for row in found] for table, found in rows.tables.items()}
+
+
+def _rows_of(folder: RunFolder) -> "_Rows":
+    """Its rows of TABLES, which a large summary takes a hundred times as long to give as the cache."""
+    run, summary = folder.run_id, folder.read_summary()
+    return _Rows(
+        tables={
+            "cells": list(tables.cell_rows(run, summary, folder.read_manifest())),
+            "estimates": list(tables.estimate_rows(run, summary.estimates)),
+            "verdicts": list(tables.verdict_rows(run, summary.comparison)),
+        }
+    )
 
 
 def _check_sizes(connected: DuckDBPyConnection, folder: RunFolder, files: Sequence[_File]) -> None:

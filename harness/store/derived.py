@@ -9,7 +9,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
@@ -32,16 +32,21 @@ _TICK_S = 3
 _LOADED_S = 60  # code that changed so recently may not be what this process has loaded
 
 
-def computed_once(files: Confined, kind: type[T], compute: Callable[[], T]) -> T:
+def computed_once(
+    files: Confined, kind: type[T], compute: Callable[[], T], names: Sequence[str] | None = None
+) -> T:
     """The value that `compute` makes of a run's folder alone. Raises as `compute` does.
 
-    A cache that cannot be read or written costs nothing but the time to compute.
+    `names`: of the files that it reads, as far as they are there; None: of all. A cache that cannot be read
+    or written costs nothing but the time to compute.
     """
     path = None
     with suppress(BenchError, OSError, ValueError, ImportError):
-        code, run = _state_of_code(_CODE), _state(files.root, files.walk(), _TICK_S)
+        found = files.walk() if names is None else _named(files, names)
+        code, run = _state_of_code(_CODE), _state(files.root, found, _TICK_S)
         if code and run:
-            path = paths.cache_dir() / "derived" / f"{hashlib.sha256(code + run).hexdigest()}.json"
+            key = hashlib.sha256(code + run + kind.__name__.encode()).hexdigest()
+            path = paths.cache_dir() / "derived" / f"{key}.json"
             return from_json(read_document(Confined(path.parent).read(path.name)), kind)
     value = compute()
     if path:
@@ -49,6 +54,12 @@ def computed_once(files: Confined, kind: type[T], compute: Callable[[], T]) -> T
             write_json(path, as_json(value))
             _remove_oldest(path.parent)
     return value
+
+
+def _named(files: Confined, names: Sequence[str]) -> Iterator[tuple[str, os.stat_result]]:
+    for name in names:
+        with suppress(FileNotFoundError), files.opened(name) as descriptor:
+            yield name, os.fstat(descriptor)
 
 
 def _state(root: Path, files: Iterable[tuple[str, os.stat_result]], settled_s: float) -> bytes | None:

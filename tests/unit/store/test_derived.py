@@ -3,15 +3,19 @@
 import errno
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from harness.errors import StorageError
 from harness.host.paths import cache_dir
 from harness.model import Record
-from harness.store import derived
+from harness.store import RunFolder, derived
 from harness.store.confined import Confined
+from harness.store.database import TABLES, database
 from harness.store.derived import computed_once
+
+PUBLISHED = Path(__file__).parents[3] / "results/published/20261125T020543Z-shared-prefix-9d36a6"
 
 
 class Value(Record, frozen=True, kw_only=True):
@@ -38,7 +42,7 @@ def run(tmp_path):
     return folder
 
 
-def ask(run, number):
+def ask(run, number, names=None):
     """The value that is found or else computed as `number` in a new process, and whether it was computed."""
     computed = []
 
@@ -48,7 +52,7 @@ def ask(run, number):
 
     derived._state_of_code.cache_clear()
     derived._remove_oldest.cache_clear()
-    return computed_once(Confined(run), Value, compute).number, bool(computed)
+    return computed_once(Confined(run), Value, compute, names).number, bool(computed)
 
 
 def kept():
@@ -124,6 +128,58 @@ def test_nothing_that_changed_has_its_former_value(run, change):
     change(run)
     assert ask(run, 2) == (2, True)
     assert ask(run, 3) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "again"), [(edited, True), (touched, False), (renamed, False), (other_code, True)]
+)
+def test_a_value_of_named_files_changes_with_them_alone(run, change, again):
+    """Of those that are missing too: `seals` comes later."""
+    names = ("summary.json", "seals")
+    assert ask(run, 1, names) == (1, True)
+    change(run)
+    assert ask(run, 2, names) == ((2, True) if again else (1, False))
+    (run / "seals").touch()
+    assert ask(run, 3, names) == (3, True)
+
+
+def test_a_link_in_the_place_of_a_named_file_has_no_value(run):
+    (run / "summary.json").rename(run.parent / "elsewhere")
+    (run / "summary.json").symlink_to(run.parent / "elsewhere")
+    assert [ask(run, number, ("summary.json",)) for number in (1, 2)] == [(1, True), (2, True)]
+
+
+def test_a_folder_that_may_not_be_walked_has_its_value_of_named_files(run):
+    (run / "away").symlink_to("/")
+    assert [ask(run, number) for number in (1, 2)] == [(1, True), (2, True)]
+    assert [ask(run, number, ("summary.json",)) for number in (1, 2)] == [(1, True), (1, False)]
+
+
+def test_values_of_two_kinds_are_two(run):
+    class Other(Record, frozen=True, kw_only=True):
+        number: int
+
+    assert ask(run, 1) == (1, True)
+    assert computed_once(Confined(run), Other, lambda: Other(number=2)).number == 2
+
+
+def test_rows_of_a_run_are_read_once_and_have_its_present_name(tmp_path, monkeypatch):
+    """`names_apart` numbers a copy that is queried with its original."""
+    copies = [tmp_path / name / PUBLISHED.name for name in ("here", "there")]
+    for copy in copies:
+        shutil.copytree(PUBLISHED, copy)
+
+    def found():
+        with database([RunFolder(copy) for copy in copies], None, []) as (connected, faults):
+            assert faults == []
+            return [connected.execute(f"select * from {table} order by all").fetchall() for table in TABLES]
+
+    fresh, read = found(), []
+    monkeypatch.setattr(RunFolder, "read_summary", lambda folder: read.append(folder))
+    assert found() == fresh
+    assert read == []
+    assert {row[0] for row in fresh[0]} == {PUBLISHED.name, f"{PUBLISHED.name} (2)"}
+    assert all(fresh)
 
 
 def test_a_run_that_has_another_name_has_another_value(run):
