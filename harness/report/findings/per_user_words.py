@@ -99,7 +99,7 @@ def why_no_speed(found: Sequence[Curve]) -> str:
         return ""
     ranges = sorted(curve.range for curve in found)
     if all(high < low for (_, high), (low, _) in pairwise(ranges)):
-        return "no speed per user is common to two backends"
+        return "no two backends are equally fast per user at these loads"
     return "the speeds per user that backends share are too near to each other to choose from"
 
 

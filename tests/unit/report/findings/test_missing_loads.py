@@ -93,7 +93,7 @@ def test_backends_that_share_no_speed_need_loads_at_which_the_fast_one_is_as_slo
     fast, slow = sweep("vllm", 0.1, alone_ms=5), sweep("sglang", alone_ms=50)
     (step,) = missing_loads(swept(fast, slow))
     assert (step.why, step.loads) == (
-        "no speed per user is common to two backends",
+        "no two backends are equally fast per user at these loads",
         (1, 4, 16, 64, 128, 256, 512, 1024),
     )
     more = sweep("vllm", 0.1, alone_ms=5, loads=step.loads)
