@@ -49,8 +49,8 @@ class CellWorkload(Record, frozen=True, kw_only=True):
         str | None, doc("Content of the prompts: random, prose, code, json or a file; null: not kept.")
     ] = None
     images: Annotated[str | None, doc("Images of the requests, in words; null: none.")] = None
-    prompts_differ: Annotated[
-        bool | None, doc("Whether no two first turns have the same prompt; null: not kept.")
+    equal_prompts: Annotated[
+        int | None, doc("Most first turns that have one prompt, 1: all differ; null: not kept.")
     ] = None
     file: Annotated[str | None, doc("File of the requests, below the run folder; null: not kept.")] = None
 

@@ -98,10 +98,9 @@ def _errors(cell: Evidence) -> Iterator[Violation]:
 @partial(
     Rule,
     code=IssueCode.ANSWERS_SAME,
-    measures="answers to different prompts that are the same text, letter for letter; judged where no two "
-    f"prompts are equal, of first turns, of answers of {SAME_TOKENS} tokens or more that are no JSON, and "
-    "not of random weights",
-    limit=f"{SAME_SHARE:.0%} of the answers, {SAME_LEAST} at least",
+    measures="answers to different prompts that are the same text, letter for letter; of first turns, of "
+    f"answers of {SAME_TOKENS} tokens or more that are no JSON, and not of random weights",
+    limit=f"{SAME_SHARE:.0%} of the answers, to {SAME_LEAST} prompts at least",
     hint="a cache or a gateway may answer, or the server does not read the prompt: ask it two questions with "
     "`curl`. It is no fault where weights are dummies, or where these prompts have one right answer",
     cause="engine",
@@ -109,7 +108,8 @@ def _errors(cell: Evidence) -> Iterator[Violation]:
     certain=True,
 )
 def _same(cell: Evidence) -> Iterator[Violation]:
-    if not cell.facts.workload.prompts_differ or cell.requested is None:
+    equal = cell.facts.workload.equal_prompts
+    if not equal or cell.requested is None:
         return
     numbers, tokens = cell.requested.numbers, _tokens(cell)
     first = (numbers["turn"] <= 0) & (numbers["kept"] <= 0)
@@ -117,7 +117,8 @@ def _same(cell: Evidence) -> Iterator[Violation]:
     answers = [(row, text) for row, text in _meant(cell) if first[seqs[row]]]
     long = [text for row, text in answers if tokens[row] >= SAME_TOKENS and not text.lstrip().startswith("{")]
     text, count = _most_frequent(long) if long else ("", 0)
-    if count >= SAME_LEAST and count > SAME_SHARE * len(answers):
+    # Each prompt may have brought the text `equal` times: greedy, a model answers it alike each time.
+    if count > SAME_SHARE * len(answers) and count > (SAME_LEAST - 1) * equal:
         yield Violation(f"{count} of {len(answers)} answers are the same text: {text}")
 
 

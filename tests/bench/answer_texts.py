@@ -32,7 +32,7 @@ def cells(runs: Path) -> Iterator[tuple[str, Evidence]]:
 
 
 def _evidence(view: RequestView, facts: CellFacts, requested: RequestTable | None) -> Evidence:
-    differ = replace(facts, workload=replace(facts.workload, prompts_differ=True))
+    differ = replace(facts, workload=replace(facts.workload, equal_prompts=1))
     return Evidence(view, differ, requested=requested)
 
 

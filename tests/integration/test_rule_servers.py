@@ -33,18 +33,19 @@ def asking(number, tokens, ignore_eos):
     return json.dumps(body).encode()
 
 
-def found(options, max_tokens=TOKENS, tokens=TOKENS, schedule=None, *, alike=False, shape="", **about):
+def found(options, max_tokens=TOKENS, tokens=TOKENS, schedule=None, *, alike=1, shape="", **about):
     """Codes and what was measured, of answers that may have `max_tokens`; the server's limit is `tokens`.
 
+    `alike`: how often each prompt comes.
     `shape`: what the answers are held to, though the server is not asked for it.
     """
-    bodies = [asking(0 if alike else number, tokens, not shape) for number in range(REQUESTS)]
+    bodies = [asking(number // alike, tokens, not shape) for number in range(REQUESTS)]
     with running(**{**CALM, **options}) as server:
         job = LoadJob(
             f"{server.url}/v1/chat/completions", Access(), bodies, schedule or ClosedLoop(2), workers=1
         )
         result = run_load(job)
-    of_workload = {"workload__exact_output": False, "workload__prompts_differ": not alike}
+    of_workload = {"workload__exact_output": False, "workload__equal_prompts": alike}
     of_cell = facts(client=result.client, **of_workload, **about)
     asked = requested(*[(shape, {"max_tokens": max_tokens, "expected": 0 if shape else -1})] * REQUESTS)
     asked = replace(asked, expectations=(Expected(shape),) if shape else ())
@@ -121,4 +122,8 @@ def test_a_calm_server_that_does_as_declared_breaks_none_of_them(reasoning, thin
 
 def test_equal_prompts_may_have_equal_answers():
     """A file may hold a prompt many times, and a model at temperature 0 answers each alike."""
-    assert "answers-same" not in found({}, alike=True, **LONG)
+    assert "answers-same" not in found({}, alike=REQUESTS, **LONG)
+
+
+def test_prompts_that_come_twice_do_not_hide_one_text_for_all():
+    assert "answers-same" in found({"fault": "same-text"}, alike=2, **LONG)

@@ -7,6 +7,7 @@ import os
 import pickle
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -83,7 +84,7 @@ class Workload:
     constraints: tuple[Constraint, ...]  # one of each shape
     tools: bool  # whether any request offers tools
     alike_chars: int  # longest common beginning of two prompts, up to ALIKE_CHARS
-    prompts_differ: bool  # no two first turns have the same one
+    equal_prompts: int  # most first turns with one prompt; 1: all differ
     most_bytes: int | None  # of a first turn and what is around its messages; None: not text alone
     _spool: _Spool
 
@@ -118,7 +119,7 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
         constraints,
         collected.tools,
         alike,
-        not collected.repeated,
+        max(collected.prompts.values(), default=1),
         collected.most_bytes,
         collected.spool,
     )
@@ -159,8 +160,7 @@ class _Collector:
         self.tools = False
         self.longest = 0.0
         self.heads: list[str] = []
-        self.repeated = False
-        self._prompts: set[int] = set()  # hashes
+        self.prompts: Counter[int] = Counter()  # by hash
         self._places: dict[str, int] = {}  # of expectations, by their text
         self._texts: dict[int, tuple[object, str]] = {}  # JSON of objects that requests share, by identity
 
@@ -198,9 +198,8 @@ class _Collector:
     def _see(self, request: ChatRequest) -> None:
         """Equal messages of recorded calls say nothing: the prompt of a call may begin with another one's."""
         images = tuple(picture.sha256 for picture in request.images or ())
-        seen = hash((request.messages, request.adapter, images, request.recording))
-        self.repeated |= seen in self._prompts and request.call is None
-        self._prompts.add(seen)
+        if request.call is None:
+            self.prompts[hash((request.messages, request.adapter, images, request.recording))] += 1
 
     def _place(self, expected: Expected) -> int:
         index = self._places.setdefault(self._text(expected), len(self._places))

@@ -20,7 +20,7 @@ def found(
     tokens=TOKENS,
     counted=None,
     *,
-    differ=True,
+    equal=1,
     random_weights=False,
     calls=(),
     numbers=(),
@@ -36,7 +36,7 @@ def found(
     made = replace(made, texts=texts, tool_calls=calls)
     asked = requested(*(("", of) for of in numbers or [{}] * len(texts)))
     asked = replace(asked, expectations=expected)
-    of_cell = facts(workload__prompts_differ=differ, random_weights=random_weights)
+    of_cell = facts(workload__equal_prompts=equal, random_weights=random_weights)
     cell = Evidence(RequestView(made), of_cell, requested=asked)
     return {str(rule.code): violation.measured for rule in answers.RULES for violation in rule.find(cell)}
 
@@ -118,8 +118,10 @@ def test_a_text_that_is_right_for_many_prompts(text, tokens):
     assert found([text] * 20, tokens) == {}
 
 
-def test_one_text_is_right_where_prompts_are_equal_or_not_known_to_differ():
-    assert found([SAME] * 20, LONG, differ=False) == found([SAME] * 20, LONG, differ=None) == {}
+def test_one_text_is_right_for_prompts_that_may_be_equal():
+    assert found([SAME] * 20, LONG, equal=20) == found([SAME] * 20, LONG, equal=None) == {}
+    assert found([SAME] * 20, LONG, equal=5) == {}  # of as few as four prompts
+    assert "answers-same" in found([SAME] * 20, LONG, equal=4)
 
 
 def test_random_weights_may_say_one_token_to_all_prompts():
