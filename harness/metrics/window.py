@@ -142,9 +142,10 @@ def work_shares(
 
 def _text_stamps(events: NDArray[np.void], seqs: NDArray[np.int32]) -> dict[int, NDArray[np.int64]]:
     """Ascending stamps of the text events of each of `seqs` that has any."""
-    text = events[np.isin(events["seq"], seqs)]
-    text = text[with_text(text)]
-    order = np.lexsort((text["stamp_ns"], text["seq"]))
-    named, first = np.unique(text["seq"][order], return_index=True)
-    parts = np.split(text["stamp_ns"][order], first[1:]) if len(named) else []
-    return dict(zip(named.tolist(), parts, strict=True))
+    stamps = {}
+    bounds = np.searchsorted(events["seq"], [seqs, seqs + 1])
+    for seq, begin, end in zip(seqs.tolist(), *bounds.tolist(), strict=True):
+        own = events[begin:end]
+        if (text := with_text(own)).any():
+            stamps[seq] = np.sort(own["stamp_ns"][text])
+    return stamps

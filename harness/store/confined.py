@@ -301,7 +301,8 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
     hint = "choose another folder with --out; of a run that is there, make a copy"
     if isinstance(error, OSError) and error.errno == errno.ENOENT:  # bench makes folders that are not there
         hint = (
-            "its folder was removed or moved while bench wrote to it: measure again, or choose another --out"
+            "its folder was removed or moved while bench wrote to it: "
+            "`bench resume` goes on with a run where it is now; else measure again"
         )
     return StorageError(f"cannot be written: {reason(error)}", where=str(path), hint=hint)
 
