@@ -23,6 +23,7 @@ FEW = (*SMALL, "--requests", "8", "--no-agreement")
 # Another version with half the cache from the second start on.
 CHANGING = """
 import sys
+from pathlib import Path
 
 import harness.mockserver.routes
 from harness.cli.main import main
