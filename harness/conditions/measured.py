@@ -25,6 +25,11 @@ SHOWN = 0.005
 CHANCE, SURE = 2.0, 3.5  # standard errors: what chance explains, and beyond what it hardly can
 IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
 _OF_STREAM = tuple(metric.name for metric in family("latency") if metric.of_text)
+# Doubts about the answers of one side that leave nothing to compare: what they do, and the metrics; (): all.
+_OF_ANSWERS = (
+    (IssueCode.NOT_STREAMED, "come whole", _OF_STREAM),
+    (IssueCode.PROMPT_ECHOED, "hold their prompts", ()),
+)
 
 
 def measured(group: Group) -> Iterator[Unequal]:
@@ -140,12 +145,15 @@ def _usage(group: Group) -> Iterator[Unequal]:
 
 
 def _streams(group: Group) -> Iterator[Unequal]:
-    """A first token that comes with the whole answer cannot be compared with one of a stream."""
-    whole = _reasons(group, IssueCode.NOT_STREAMED)
-    if whole and len(whole) < len(group):
-        what = f"answers of {', '.join(whole)} that come whole"
-        text = f"answers come whole: {', '.join(whole)}"
-        yield Unequal("not-streamed", tuple(whole), text, True, _OF_STREAM, what=what)
+    """A first token that comes with the whole answer, or is the prompt's, cannot be compared with one of a
+    stream.
+    """
+    for code, words, metrics in _OF_ANSWERS:
+        found = _reasons(group, code)
+        if found and len(found) < len(group):
+            labels = ", ".join(found)
+            what = f"answers of {labels} that {words}"
+            yield Unequal(code, tuple(found), f"answers {words}: {labels}", True, metrics, what=what)
 
 
 def _miscounted(group: Group) -> dict[str, str]:

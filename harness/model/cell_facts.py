@@ -274,6 +274,10 @@ class CellFacts(Record, frozen=True, kw_only=True):
             "null: not known, or requests have more than a text."
         ),
     ] = None
+    echoed: Annotated[
+        int | None,
+        doc("Measured first answers of chats that hold the beginnings of their prompts; null: not kept."),
+    ] = None
     slo: Annotated[
         dict[str, dict[str, Number]] | None,
         doc("Limits in ms, by latency and share of requests; null: none."),

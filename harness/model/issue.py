@@ -61,6 +61,7 @@ class IssueCode(StrEnum):
     USAGE_IMPLAUSIBLE = "usage-implausible"
     ERRORS_AS_ANSWERS = "errors-as-answers"
     ANSWERS_SAME = "answers-same"
+    PROMPT_ECHOED = "prompt-echoed"
     ONE_TOKEN_REPEATED = "one-token-repeated"
     TOKENS_WITHOUT_TEXT = "tokens-without-text"
     USAGE_MISSING = "usage-missing"

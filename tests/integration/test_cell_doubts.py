@@ -14,7 +14,7 @@ from harness.records.layout import UNKNOWN
 from harness.validity import Evidence, judge
 from tests.factories import documents
 from tests.integration.load_server import END, HEAD, event, serve, text
-from tests.integration.scripted import SMALL, bench, define, run_folder, summary
+from tests.integration.scripted import MEASURED, SMALL, bench, define, run_folder, striking, summary
 
 EIGHT = ("--no-probe", "--no-report", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
 GAP_MS = 40  # with much less, a busy machine reads events together, and a cell is INVALID
@@ -36,6 +36,16 @@ def test_equal_answers_from_a_common_start_are_bursts_and_told_so(here):
     assert reasons(cell)["lockstep"]["verdict"] == "SUSPECT"
     assert "sends come in bursts of about 8" in " ".join(done.stdout.split())
     assert ("slot-idle" in reasons(cell)) == (cell["slot_idle_share"] > 0.02)
+
+
+def test_a_server_that_gives_its_prompts_back_is_in_doubt(here):
+    """A library that streams the prompt before its answer has a first token that it need not compute."""
+    define("parrot", *striking(["echo:every=2"]))
+    asked = ("run", "--scenario", "fixed-length", "--backends", "parrot", *SMALL, "--output-tokens", "32")
+    done = bench(*asked, code=MEASURED)
+    (cell,) = summary()["cells"]
+    assert reasons(cell)["prompt-echoed"]["measured"] == "8 of 16 answers hold their own prompt"
+    assert "prompt-echoed" in done.stdout
 
 
 def test_a_declared_burst_is_a_label(here):

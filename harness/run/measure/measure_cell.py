@@ -48,6 +48,7 @@ from harness.records.layout import Phase
 from harness.records.request_table import FREE
 from harness.records.series import Telemetry
 from harness.run.measure.cache_state import Attempt, bring_about
+from harness.run.measure.echoes import echoed
 from harness.run.measure.job import make_job
 from harness.run.measure.roles import by_role, together
 from harness.run.measure.silence import silence_of
@@ -225,6 +226,7 @@ def measure(
         client=result.client,
         answered_models=_answered_models(result, prepared, workload, engine.facts.get("served_name")),
         most_prompt_tokens=workload.most_tokens(window.chat_tokens),
+        echoed=echoed(result.records, workload.requests),
         workers=workers,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
         roles=roles or UNSET,

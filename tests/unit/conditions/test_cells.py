@@ -184,6 +184,14 @@ def test_first_tokens_of_whole_answers_are_not_compared_with_those_of_a_stream()
     assert unequal([cell(name, validity=doubt) for name in "ab"]) == ()
 
 
+def test_answers_with_their_prompts_are_not_compared_with_others():
+    reason = {"code": "prompt-echoed", "verdict": "SUSPECT", "measured": "x", "limit": "y", "hint": ""}
+    doubt = {"verdict": "SUSPECT", "reasons": [reason]}
+    (entry,) = unequal([cell("a"), cell("b", validity=doubt)])
+    assert (entry.code, entry.labels, entry.matters, entry.metrics) == ("prompt-echoed", ("b",), True, ())
+    assert entry.what == "answers of b that hold their prompts"
+
+
 def test_what_one_engine_could_not_be_asked_decides():
     deaf = cell(
         "b", facts={"request": {"unsupported": {"structured.regex": "no field", "exact_output": "x"}}}

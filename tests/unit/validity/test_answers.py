@@ -22,6 +22,7 @@ def found(
     *,
     equal=1,
     random_weights=False,
+    echoed=None,
     calls=(),
     numbers=(),
     expected=(),
@@ -36,7 +37,7 @@ def found(
     made = replace(made, texts=texts, tool_calls=calls)
     asked = requested(*(("", of) for of in numbers or [{}] * len(texts)))
     asked = replace(asked, expectations=expected)
-    of_cell = facts(workload__equal_prompts=equal, random_weights=random_weights)
+    of_cell = facts(workload__equal_prompts=equal, random_weights=random_weights, echoed=echoed)
     cell = Evidence(RequestView(made), of_cell, requested=asked)
     return {str(rule.code): violation.measured for rule in answers.RULES for violation in rule.find(cell)}
 
@@ -139,6 +140,13 @@ def test_later_turns_and_recorded_calls_may_be_answered_alike():
     assert found(texts, LONG, numbers=[{"turn": 1}] * 20) == {}
     assert found(texts, LONG, numbers=[{"kept": 9}] * 20) == {}
     assert "answers-same" in found(texts, LONG, numbers=[{"turn": 0}] * 20)
+
+
+def test_prompts_given_back_are_a_share_of_the_first_turns():
+    assert found(usual(12), echoed=5) == {"prompt-echoed": "5 of 12 answers hold their own prompt"}
+    assert found(usual(12), echoed=4) == found(usual(15), echoed=5) == found(usual(12)) == {}
+    later = [{"turn": 1}] * 4
+    assert "5 of 12 answers" in found(usual(16), echoed=5, numbers=[{}] * 12 + later)["prompt-echoed"]
 
 
 @pytest.mark.parametrize("token", ["!", " the", "a\n", "\N{REPLACEMENT CHARACTER}"])

@@ -1,0 +1,42 @@
+"""Answers that give their own prompts back."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from harness.records.layout import Outcome, Phase, Records
+from harness.workload.prompts.request import ChatRequest, Message
+
+_HEAD_CHARS = 64  # of a message
+_LEAST_CHARS = 48  # of all heads: an answer may well repeat a short question
+
+
+def echoed(records: Records, requests: Iterable[ChatRequest]) -> int:
+    """Counts the measured answers to first turns that hold the beginnings of all messages, in their order.
+
+    `requests`: of the cell, in their order.
+    """
+    rows = records.requests[: len(records.texts)]
+    places = np.flatnonzero((rows["phase"] == Phase.MEASURE) & (rows["outcome"] == Outcome.OK)).tolist()
+    texts = {seq: records.texts[at] for seq, at in zip(rows["seq"][places].tolist(), places, strict=True)}
+    if not any(texts.values()):  # vectors or scores: reading the prompts again would be in vain
+        return 0
+    return sum(
+        _repeats(request.messages, texts[seq])
+        for seq, request in enumerate(requests)
+        if seq in texts and request.turn <= 0
+    )
+
+
+def _repeats(messages: Iterable[Message], text: str) -> bool:
+    """Whether the text holds them, as far as it goes: a limit on its length may cut a long prompt."""
+    seen = end = 0
+    for _role, content in messages:
+        begin = content.strip()[:_HEAD_CHARS]
+        at = text.find(begin, end)
+        if at < 0:
+            return False
+        seen, end = seen + len(begin), at + len(content.strip())
+        if end >= len(text):
+            break
+    return seen >= _LEAST_CHARS

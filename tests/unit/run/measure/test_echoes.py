@@ -1,0 +1,65 @@
+"""Answers that give their own prompts back, and answers that rightly quote them."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.records.layout import Outcome, Phase
+from harness.run.measure.echoes import echoed
+from harness.workload.prompts.request import ChatRequest
+from tests.factories.recorded import records
+
+SYSTEM = "You correct the spelling of texts, and you answer with the corrected text alone."
+QUESTION = "Teh river flows throuhg the old town, and under a stone bridge that nobody crosses any more."
+CHAT = (("system", SYSTEM), ("user", QUESTION))
+ANSWER = " The river flows through the old town."
+
+
+def count(text, messages=CHAT, **fields):
+    made = records(*[{"texts": [0, 1]}] * 2)
+    made = replace(made, texts=["It is Monday.", text])
+    asked = [ChatRequest(messages, 5), ChatRequest(messages, 5, **fields)]
+    return echoed(made, asked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SYSTEM + QUESTION + ANSWER,
+        f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{QUESTION}<|im_end|>{ANSWER}",
+        f"{SYSTEM}\n\n{QUESTION}",
+        SYSTEM[:70],  # cut by a limit on its length
+    ],
+)
+def test_a_prompt_that_is_given_back_is_counted(text):
+    assert count(text) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ANSWER,
+        "",
+        QUESTION + ANSWER,  # the text that was to be corrected
+        SYSTEM + "\n\nThat is what I do: what is the text?",
+    ],
+)
+def test_an_answer_may_quote_a_part_of_its_prompt(text):
+    assert count(text) == 0
+
+
+def test_a_short_question_may_be_repeated():
+    assert count("What is 7 and 5? It is 12.", (("user", "What is 7 and 5?"),)) == 0
+
+
+def test_later_turns_have_more_before_them_than_their_own_messages():
+    assert count(QUESTION + ANSWER, CHAT[1:], session=0, turn=1) == 0
+    assert count(QUESTION + ANSWER, CHAT[1:], session=0) == 1
+
+
+def test_only_measured_answers_that_are_whole_count():
+    made = replace(
+        records({"texts": [0], "phase": Phase.WARMUP}, {"outcome": Outcome.TRUNCATED}),
+        texts=[SYSTEM + QUESTION] * 2,
+    )
+    assert echoed(made, [ChatRequest(CHAT, 5)] * 2) == 0
