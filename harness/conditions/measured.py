@@ -29,6 +29,9 @@ _OF_STREAM = tuple(metric.name for metric in family("latency") if metric.of_text
 _OF_ANSWERS = (
     (IssueCode.NOT_STREAMED, "come whole", _OF_STREAM),
     (IssueCode.PROMPT_ECHOED, "hold their prompts", ()),
+    (IssueCode.ERRORS_AS_ANSWERS, "are errors", ()),
+    (IssueCode.ANSWERS_SAME, "are one text", ()),
+    (IssueCode.ONE_TOKEN_REPEATED, "are one token over and over", ()),
 )
 
 
@@ -38,7 +41,7 @@ def measured(group: Group) -> Iterator[Unequal]:
     yield from _output_length(group)
     yield from _sessions(group)
     yield from _tokens_per_event(group)
-    yield from _streams(group)
+    yield from _answers(group)
     yield from _usage(group)
     yield from _text(group)
     yield from unasked({label: cell.conditions.unsupported for label, cell in group.items()})
@@ -144,9 +147,9 @@ def _usage(group: Group) -> Iterator[Unequal]:
         yield Unequal("usage-implausible", tuple(wrong), text, True, metrics, what=what)
 
 
-def _streams(group: Group) -> Iterator[Unequal]:
-    """A first token that comes with the whole answer, or is the prompt's, cannot be compared with one of a
-    stream.
+def _answers(group: Group) -> Iterator[Unequal]:
+    """A first token that comes with the whole answer cannot be compared with one of a stream. Nor can answers
+    that are worth nothing with others: a cache or a draft model makes them fast.
     """
     for code, words, metrics in _OF_ANSWERS:
         found = _reasons(group, code)

@@ -184,12 +184,22 @@ def test_first_tokens_of_whole_answers_are_not_compared_with_those_of_a_stream()
     assert unequal([cell(name, validity=doubt) for name in "ab"]) == ()
 
 
-def test_answers_with_their_prompts_are_not_compared_with_others():
-    reason = {"code": "prompt-echoed", "verdict": "SUSPECT", "measured": "x", "limit": "y", "hint": ""}
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("prompt-echoed", "hold their prompts"),
+        ("errors-as-answers", "are errors"),
+        ("answers-same", "are one text"),
+        ("one-token-repeated", "are one token over and over"),
+    ],
+)
+def test_answers_that_are_worth_nothing_are_not_compared_with_others(code, words):
+    reason = {"code": code, "verdict": "SUSPECT", "measured": "x", "limit": "y", "hint": ""}
     doubt = {"verdict": "SUSPECT", "reasons": [reason]}
     (entry,) = unequal([cell("a"), cell("b", validity=doubt)])
-    assert (entry.code, entry.labels, entry.matters, entry.metrics) == ("prompt-echoed", ("b",), True, ())
-    assert entry.what == "answers of b that hold their prompts"
+    assert (entry.code, entry.labels, entry.matters, entry.metrics) == (code, ("b",), True, ())
+    assert entry.what == f"answers of b that {words}"
+    assert unequal([cell(name, validity=doubt) for name in "ab"]) == ()
 
 
 def test_what_one_engine_could_not_be_asked_decides():
