@@ -17,14 +17,13 @@ def echoed(records: Records, requests: Iterable[ChatRequest]) -> int:
     `requests`: of the cell, in their order.
     """
     rows = records.requests[: len(records.texts)]
-    places = np.flatnonzero((rows["phase"] == Phase.MEASURE) & (rows["outcome"] == Outcome.OK)).tolist()
-    texts = {seq: records.texts[at] for seq, at in zip(rows["seq"][places].tolist(), places, strict=True)}
-    if not any(texts.values()):  # vectors or scores: reading the prompts again would be in vain
-        return 0
+    measured = (rows["phase"] == Phase.MEASURE) & (rows["outcome"] == Outcome.OK)
+    places = np.flatnonzero(measured & (rows["output_chars"] >= _LEAST_CHARS)).tolist()
+    at = dict(zip(rows["seq"][places].tolist(), places, strict=True))  # the texts may lie on disk
     return sum(
-        _repeats(request.messages, texts[seq])
-        for seq, request in enumerate(requests)
-        if seq in texts and request.turn <= 0
+        _repeats(request.messages, records.texts[at[seq]])
+        for seq, request in enumerate(requests if at else ())
+        if seq in at and request.turn <= 0
     )
 
 

@@ -15,9 +15,14 @@ CHAT = (("system", SYSTEM), ("user", QUESTION))
 ANSWER = " The river flows through the old town."
 
 
+def answering(texts, *rows):
+    made = replace(records(*rows or [{"texts": [0, 1]}] * len(texts)), texts=texts)
+    made.requests["output_chars"] = [len(text) for text in texts]
+    return made
+
+
 def count(text, messages=CHAT, **fields):
-    made = records(*[{"texts": [0, 1]}] * 2)
-    made = replace(made, texts=["It is Monday.", text])
+    made = answering(["It is Monday.", text])
     asked = [ChatRequest(messages, 5), ChatRequest(messages, 5, **fields)]
     return echoed(made, asked)
 
@@ -58,8 +63,5 @@ def test_later_turns_have_more_before_them_than_their_own_messages():
 
 
 def test_only_measured_answers_that_are_whole_count():
-    made = replace(
-        records({"texts": [0], "phase": Phase.WARMUP}, {"outcome": Outcome.TRUNCATED}),
-        texts=[SYSTEM + QUESTION] * 2,
-    )
-    assert echoed(made, [ChatRequest(CHAT, 5)] * 2) == 0
+    rows = {"texts": [0], "phase": Phase.WARMUP}, {"outcome": Outcome.TRUNCATED}
+    assert echoed(answering([SYSTEM + QUESTION] * 2, *rows), [ChatRequest(CHAT, 5)] * 2) == 0
