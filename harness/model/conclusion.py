@@ -203,6 +203,9 @@ class NextStep(Record, frozen=True, kw_only=True):
     expected_s: Annotated[
         float | None, doc("Expected time of the command, s; null: no command, or nothing to judge by.")
     ] = None
+    least_s: Annotated[
+        float | None, doc("Least time of the command, s: --repeats auto may end after its first look.")
+    ] = None
     longest: Annotated[bool, doc("Whether that is its longest time: --repeats auto may end earlier.")] = False
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from harness.model.agreement import Agreement
 from harness.model.cell import CellResult
+from harness.model.change import FLAGS, Flags
 from harness.model.claim import ClaimResult
 from harness.model.comparison import (
     Capacity,
@@ -36,6 +37,7 @@ class RunWarning(Record, frozen=True, kw_only=True):
     backend: Annotated[
         str | UnsetType, doc("Label of the backend that it is about; not written: none, or several.")
     ] = UNSET
+    change: Annotated[Flags | UnsetType, doc(FLAGS)] = UNSET
 
 
 class ModelName(Record, frozen=True, kw_only=True):

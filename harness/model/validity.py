@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
+from harness.model.change import FLAGS, Flags
 from harness.model.issue import IssueCode
 from harness.model.record import UNSET, Record, UnsetType, doc
 
@@ -28,6 +29,7 @@ class Reason(Record, frozen=True):
         int | UnsetType,
         doc("Requests that the advice would need, measured or for warm-up; not written: not known, or none."),
     ] = UNSET
+    change: Annotated[Flags | UnsetType, doc(FLAGS)] = UNSET
 
     def doubts(self, path: str) -> bool:
         """Whether it makes the value at a dotted path in a cell doubtful, such as `ttft_ms.p50`."""

@@ -279,8 +279,8 @@ class Run(Lives):
             self.manifest.warn(warning)
         if trouble := too_long(workload.requested, engine.facts.get("values")):
             label = self.prepared.of(cell).label
-            text, hint = f"{label}: {trouble[0]}", trouble[1]
-            self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(text, hint, label))
+            text, longer = f"{label}: {trouble[0]}", {"--engine-set context_tokens": trouble[1]}
+            self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(text, None, label, longer))
         return workload
 
     def _say(self, cell: Cell, text: str) -> None:

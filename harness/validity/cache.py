@@ -5,8 +5,10 @@ from functools import partial
 
 from harness.conditions.cache_in_effect import COLD_TOLERANCE, FOUND, WARM_SHARE, state, verify
 from harness.model import IssueCode
+from harness.model.change import SEED
 from harness.validity.rule import Evidence, Rule, Violation
 
+_HELD = "the cache held these prompts before: restart the server"
 _rule = partial(Rule, cause="work", eases=True)
 
 
@@ -26,13 +28,20 @@ def _not(wanted: str, cell: Evidence) -> Iterator[Violation]:
     "before any answer began); also a cold cache that was not emptied and whose hit rate does not tell",
     limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}; of a first prompt of a "
     f"file {FOUND:.0%}",
-    hint="the cache held these prompts before: restart the server or change --seed",
+    hint=f"{_HELD} or change --seed",
 )
 def _not_cold(cell: Evidence) -> Iterator[Violation]:
-    """Doubts prompts that share nothing under `any` too, and a cold cache that nothing vouches for."""
+    """Doubts prompts that share nothing under `any` too, and a cold cache that nothing vouches for.
+
+    No seed draws the prompts of a file, engines that bench started held nothing of another run, and what is
+    salted was never sent before.
+    """
     wanted, cache = state(cell.facts), verify(cell.view, cell.facts, cell.hit_rate)
     if wanted in ("cold", "any") and cache.holds is False:
-        yield Violation(cache.measured, cache.limit)
+        drawn = cell.facts.minimum is not None and cell.facts.minimum.held is None
+        ran = drawn and cell.facts.identity.launch == "attach" and cell.facts.cache.method != "salt"
+        others = Violation(cache.measured, cache.limit, f"{_HELD}, or send others", change={SEED: None})
+        yield others if ran else Violation(cache.measured, cache.limit, _HELD)
     if wanted == "cold" and cache.holds is None and cell.facts.cache.method == "none":
         yield Violation(
             f"it was not emptied, and {cache.measured}",

@@ -8,6 +8,7 @@ import numpy as np
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import at_once
 from harness.model import IssueCode, Quantiles, known
+from harness.model.change import WORKERS
 from harness.model.numbers import apart, counted, percent_apart
 from harness.records.layout import Outcome
 from harness.validity.requests import error_shown
@@ -19,6 +20,7 @@ MAX_LOOP_LAG_MS = 5.0
 MAX_STAMP_UNCERTAINTY_MS = 0.1
 # Events that share a read have one stamp, and the gap between them is lost.
 MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
+_MORE_WORKERS = "this machine has free cores, so let more processes send"
 _MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
 
 
@@ -76,10 +78,14 @@ def _no_sockets(cell: Evidence) -> Iterator[Violation]:
 def _busy(cell: Evidence) -> Iterator[Violation]:
     busy = cell.client.busy_share
     if busy is not None and busy > BUSY_SUSPECT:
-        yield Violation(
+        found = Violation(
             f"{percent_apart(busy, BUSY_SUSPECT, BUSY_INVALID)}% of a core",
             verdict="INVALID" if busy > BUSY_INVALID else "SUSPECT",
         )
+        host, workers = cell.watched.host if cell.watched else None, cell.client.workers
+        if host and host.cpus and host.cpus - host.busy_cores >= workers and not known(cell.facts.nodes):
+            found = found._replace(hint=_MORE_WORKERS, change={WORKERS: 2 * workers})
+        yield found
 
 
 @partial(

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from harness.errors import page_address
-from harness.model import Fact, Imported, IssueCode, Reason
+from harness.model import UNSET, Fact, Imported, IssueCode, Reason
 from harness.validity.rule import Evidence, Rule, Violation
 
 # What a rule looks at. A rule that is not here needs what only bench records: its client, what it asked,
@@ -37,10 +37,10 @@ def applies(code: IssueCode, file: Imported | None) -> bool:
 
 
 def for_another_client(reason: Reason) -> Reason:
-    """The reason with a hint that says whose flags and keys it names."""
+    """The reason with a hint that says whose flags and keys it names. No command measures a file again."""
     if reason.code == IssueCode.CLIENT_UNVERIFIED:
         return reason
-    return replace(reason, hint=f"with `bench run`: {reason.hint}")
+    return replace(reason, hint=f"with `bench run`: {reason.hint}", change=UNSET)
 
 
 @partial(

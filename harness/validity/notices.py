@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.errors import DamagedError, page_address
-from harness.model import UNSET, IssueCode, RunWarning, UnsetType
+from harness.model import UNSET, IssueCode, RunWarning, UnsetType, known
+from harness.model.change import Flags, advised
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +16,16 @@ class Notice:
     when: str
     hint: str = ""
 
-    def warning(self, text: str, hint: str | None = None, backend: str | UnsetType = UNSET) -> RunWarning:
+    def warning(
+        self,
+        text: str,
+        hint: str | None = None,
+        backend: str | UnsetType = UNSET,
+        change: Flags | UnsetType = UNSET,
+    ) -> RunWarning:
         """`hint`: overrides the notice's own. `backend`: the label, where it is about one of them."""
-        own = self.hint if hint is None else hint
-        return RunWarning(code=self.code, text=text, hint=own, backend=backend)
+        own = advised(self.hint if hint is None else hint, known(change) or {})
+        return RunWarning(code=self.code, text=text, hint=own, backend=backend, change=change)
 
 
 # What is missing
@@ -160,7 +167,9 @@ FREE_LENGTHS = Notice(
     "answers end where the model ends: compare per token, or use --api chat",
 )
 LONGER_THAN_CONTEXT = Notice(
-    IssueCode.LONGER_THAN_CONTEXT, "prompt and answer are together longer than the engine's context"
+    IssueCode.LONGER_THAN_CONTEXT,
+    "prompt and answer are together longer than the engine's context",
+    "shorter prompts or, if the model allows it, a longer context",
 )
 FILE_LINES_LEFT_OUT = Notice(
     IssueCode.FILE_LINES_LEFT_OUT,

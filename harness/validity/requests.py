@@ -184,9 +184,8 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
     if ok < MIN_SAMPLES:
         found = sample(cell.view, cell.facts.minimum)
         enough = replace(found, min_answers=max(found.min_answers, MIN_SAMPLES))
-        hint, needed = cell.more(requests_needed(cell.view, enough))
-        verdict: Doubt = "SUSPECT" if ok else "INVALID"
-        yield Violation(f"{ok} answered", hint=hint, verdict=verdict, requests_needed=needed)
+        few = Violation(f"{ok} answered", verdict="SUSPECT" if ok else "INVALID")
+        yield cell.longer(few, requests_needed(cell.view, enough))
 
 
 @partial(
@@ -205,13 +204,11 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     enough = found.seconds >= found.min_seconds and found.answers >= found.min_answers
     if enough or not found.answers:
         return
-    hint, needed = cell.more(requests_needed(cell.view, found))
-    yield Violation(
+    few = Violation(
         f"{counted(found.answers, 'answer')} in {apart(found.seconds, found.min_seconds, 1)[0]} s",
         f"{counted(found.min_answers, 'answer')} and {found.min_seconds:g} s",
-        hint,
-        requests_needed=needed,
     )
+    yield cell.longer(few, requests_needed(cell.view, found))
 
 
 @partial(

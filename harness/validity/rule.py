@@ -1,5 +1,6 @@
 """A rule: one way in which the figures of a cell may not be the server's."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -19,7 +20,9 @@ from harness.model import (
     State,
     SteadyState,
     UnsetType,
+    known,
 )
+from harness.model.change import DURATION, LONGER, REQUESTS, Flags, advised
 from harness.model.numbers import counted
 from harness.records.layout import Phase, Records
 from harness.records.request_table import RequestTable
@@ -27,6 +30,7 @@ from harness.records.request_table import RequestTable
 # engine: the run failed, which counts against the engine. client and machine: nothing about the engine, so
 # an INVALID cell is measured again. work: of what was asked; measuring again is no better.
 Cause = Literal["engine", "client", "machine", "work"]
+_ROOM = 1.2  # times the duration that should be enough
 LONGEST_AGAIN_S = 1_800.0  # of a cell that is measured again: a soak of hours is its user's to begin again
 
 
@@ -62,35 +66,46 @@ class Evidence:
     def load(self) -> Load:
         return self.facts.load
 
-    def more(self, requests: int | None) -> tuple[str, int | UnsetType]:
-        """Advice to measure more, and the requests that it is about: what ended this cell decides.
+    def longer(self, violation: "Violation", requests: int | None) -> "Violation":
+        """With the advice to measure more, after its own hint if it has one: what ended this cell decides.
 
         So many measured `requests` would do; None: not known.
         """
         facts, asked = self.facts, self.facts.minimum
+        needed: int | UnsetType = UNSET
+        change: Flags | UnsetType = UNSET
         phases = Counter(self.view.requests["phase"].tolist())
         sent = phases[Phase.MEASURE]
-        if 2 * len(self.view.answers) < sent and not facts.interrupted:
-            return "most requests got no answer: see to that first", UNSET
-        if requests:
-            with_impatient = phases[Phase.MEASURE] + phases[Phase.IMPATIENT]
-            requests = -(-requests * with_impatient // max(sent, 1))
-        if facts.interrupted:
-            return "the cell was cut short: `bench resume` measures it again", UNSET
+        enough = -(-(requests or 0) * (sent + phases[Phase.IMPATIENT]) // max(sent, 1))
         held = None if asked is None else asked.held
-        if asked is not None and asked.duration_s is not None and facts.unsent:
-            return "measure longer: --duration", UNSET
-        if asked is not None and asked.requests and facts.planned < asked.requests:
-            held, requests = facts.planned, max(requests or 0, asked.requests)
-        if not requests:
-            return "measure longer: raise --requests", UNSET
-        if held is not None and requests > held:
-            return f"its file holds only {counted(held, 'request')} for this load: use a longer one", requests
-        return f"measure longer: --requests {requests}", requests
+        wanted = (asked.requests if asked else None) or 0
+        is_whole_file = facts.planned < wanted
+        hint = "measure longer"
+        if 2 * len(self.view.answers) < sent and not facts.interrupted:
+            hint = "most requests got no answer: see to that first"
+        elif facts.interrupted:
+            hint = "the cell was cut short: `bench resume` measures it again"
+        elif asked is not None and asked.duration_s is not None and facts.unsent:
+            times = _ROOM * requests / max(sent, 1) if requests else LONGER
+            change = {DURATION: math.ceil(times * asked.duration_s)}
+            most = enough if held is None else min(enough, held)
+            if not is_whole_file and facts.planned < most:  # else these would end the load
+                change = {REQUESTS: most, **change}
+        else:
+            if is_whole_file:
+                held, enough = facts.planned, max(enough, wanted)
+            needed = enough or UNSET
+            if not enough:
+                hint += ": raise --requests"
+            elif held is not None and enough > held:
+                hint = f"its file holds only {counted(held, 'request')} for this load: use a longer one"
+            else:
+                change = {REQUESTS: enough}
+        return violation._replace(hint=f"{violation.hint or ''}{hint}", requests_needed=needed, change=change)
 
 
 class Violation(NamedTuple):
-    """One broken limit; fields that are None take the rule's."""
+    """One broken limit; fields that are None take the rule's. `hint`: without the flags of `change`."""
 
     measured: str
     limit: str | None = None
@@ -99,6 +114,7 @@ class Violation(NamedTuple):
     metrics: tuple[str, ...] | None = None
     failure: str | UnsetType = UNSET
     requests_needed: int | UnsetType = UNSET
+    change: Flags | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +148,9 @@ class Rule:
                 violation.verdict or self.verdicts[0],
                 violation.measured,
                 violation.limit or self.limit,
-                violation.hint or self.hint,
+                advised(violation.hint, known(violation.change) or {}) if violation.hint else self.hint,
                 self.metrics if violation.metrics is None else violation.metrics,
                 violation.failure,
                 violation.requests_needed,
+                violation.change,
             )

@@ -1,5 +1,6 @@
 """Slots of a closed loop: whether they were used, and whether they keep in step."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -7,13 +8,16 @@ from harness.errors import page_address
 from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
-from harness.model import IssueCode
+from harness.model import UNSET, IssueCode
+from harness.model.change import Flags, advised
 from harness.model.numbers import apart, digits_apart, percent_apart, short
 from harness.validity.rule import Evidence, Rule, Violation
 
 IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 # Of the file of another tool, which has no scenario to change.
-_SPREAD = "slots start spread, and output lengths that differ keep them so ([prompts] output_spread)"
+_APART = "slots start spread, and output lengths that differ keep them so ([prompts] output_spread)"
+_SPREAD = "--set prompts.output_spread"
+_DECLARE = "declare the burst (--set load.start=together), or spread the answers"
 
 
 @partial(
@@ -47,8 +51,7 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     measures=f"synchrony of the slots ({page_address('metrics', 'bursts-in-a-closed-loop')}), "
     "where the scenario declares no bursts",
     limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if more: two are not a burst",
-    hint="spread the answers (--set prompts.output_spread=0.1) or declare the burst "
-    "(--set load.start=together)",
+    hint=advised(_DECLARE, {_SPREAD: 0.1}),
     cause="work",
 )
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
@@ -57,7 +60,18 @@ def _lockstep(cell: Evidence) -> Iterator[Violation]:
     if result is not None and result.in_bursts and cell.load.start_declared != "together":
         index, limit = apart(result.index, result.limit, 2)
         sends = f"synchrony {index}: sends come in bursts of about {result.burst:g}"
-        yield Violation(sends, limit, hint=None if cell.facts.imported is None else _SPREAD)
+        of_file = cell.facts.imported is not None
+        change: Flags = {_SPREAD: _spread(result.waves)}
+        yield Violation(sends, limit, _APART if of_file else _DECLARE, change=UNSET if of_file else change)
+
+
+def _spread(waves: int) -> float:
+    """The output_spread with which slots that begin together have drifted apart for most of these waves.
+
+    Lengths that differ evenly by a share move a slot by so much of a period in each wave that the mean index
+    is 0.4 where the square of the share, times the waves, is a third.
+    """
+    return min(max(math.ceil(20 / math.sqrt(3 * waves)) / 20, 0.1), 0.5)
 
 
 @partial(
@@ -74,13 +88,12 @@ def _few_waves(cell: Evidence) -> Iterator[Violation]:
     counted = waves(cell.view, cell.load)
     if counted is not None and counted.measured < counted.needed:
         digits = digits_apart(counted.measured, counted.needed, least=3, shown=short)
-        hint, needed = cell.more(counted.requests_needed)
-        yield Violation(
+        few = Violation(
             f"{short(counted.measured, digits)} waves of answers whose times vary by {counted.cv:.0%}",
             f"{short(counted.needed, digits)} waves",
-            f"requests/s may be too high; {hint}",
-            requests_needed=needed,
+            "requests/s may be too high; ",
         )
+        yield cell.longer(few, counted.requests_needed)
 
 
 RULES = (_few_waves, _slot_idle, _lockstep)

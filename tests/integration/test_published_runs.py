@@ -30,7 +30,7 @@ PUBLISHED = [*others_long(FOLDERS, lambda folder: folder.name in OFTEN)]
 
 # What no version before 0.2 wrote.
 NEW = re.compile(
-    r"\.(null_reasons\.)?ttft_parts(\.\w+)?$|\.reasons\[\d+\]\.(metrics\[\d+\]|failure|requests_needed)$|\.warnings\[\d+\]\.backend$"
+    r"\.(null_reasons\.)?ttft_parts(\.\w+)?$|\.reasons\[\d+\]\.(metrics\[\d+\]|failure|requests_needed|change\..+)$|\.warnings\[\d+\]\.(backend|change\..+)$"
     r"|^\.per_user\[\d+\]\."
 )
 

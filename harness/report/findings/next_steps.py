@@ -1,12 +1,10 @@
 """Open questions of a run, and commands that would close them."""
 
 import math
-import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median_high
 
 from harness.model import (
     Capacity,
@@ -14,18 +12,30 @@ from harness.model import (
     IssueCode,
     Manifest,
     NextStep,
-    PairVerdict,
     Reason,
     Summary,
     UnderLoad,
     Validity,
     known,
 )
-from harness.model.measures import measure
+from harness.model.change import (
+    AUTO,
+    BUDGET,
+    DURATION,
+    LONGER,
+    MOST,
+    REPEATS,
+    REQUESTS,
+    Change,
+    alters,
+    of_cells,
+    united,
+)
+from harness.model.grouping import grouped
 from harness.model.numbers import as_given, counted, duration
 from harness.report.findings import again
-from harness.report.findings.again import Change
 from harness.report.findings.missing_loads import missing_loads
+from harness.report.findings.undecided import undecided
 from harness.report.view import labels, repeats
 from harness.report.wording import are, listing, plain, were
 from harness.validity import LONGEST_AGAIN_S, RULES, blame
@@ -35,23 +45,25 @@ from harness.verdicts.per_user import asked_speeds
 BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags
 STEPS = 3  # that are given: what follows from them may close the others
 MORE_USERS = (2, 4)  # times the most that were measured
-LONGER = 4  # times as many requests halve the noise that a cell has by chance
 HARDER = 4  # times the highest load of a search that found no end, and the lowest that was too high
-# Rules that advise to measure longer: `bench URL` has a flag of its own for that.
-_TOO_SMALL = (IssueCode.TOO_FEW_SAMPLES, IssueCode.TOO_SHORT, IssueCode.FEW_WAVES)
-_FLAG = re.compile(r"^(.+): (--requests|--set load\.warmup_requests)[ =](\d+)$")  # at the end of a hint
-_ROOM = 1.2  # times the duration, or the budget, that should be enough
+_ROOM = 1.2  # times the budget that should be enough
 _BY_URL = " (of `bench URL`: --minutes)"
-_HINT = "measure longer: --duration"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Open:
     """A question that a run leaves open. `change`: of a new run that closes it; None: `do` is the advice."""
 
     why: str
     do: str = ""
     change: Change | None = None
+
+    @property
+    def scope(self) -> str:
+        """What differs in the run that closes it: the loads, or its requests; ""; no run does."""
+        if self.change is None:
+            return ""
+        return "loads" if again.loads(self.change) else "requests" if alters(self.change) else "same"
 
 
 _UNFINISHED = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
@@ -60,29 +72,27 @@ _UNFINISHED = {"interrupted": "the run was interrupted", "running": "the run is 
 def next_steps(
     summary: Summary, courses: Sequence[UnderLoad], manifest: Manifest | None = None
 ) -> Iterator[NextStep]:
-    """Most important first; at least one for a finished run. All that a new run of the same loads would close
-    is one command. What needs other loads is another: it costs more, and adds no verdict at those of before.
+    """Most important first; at least one for a finished run. All that a new run of the same requests would
+    close is one command. What needs other loads is another: it costs more, and adds no verdict at those of
+    before. So is what needs other requests: whether they answer the same question is the reader's to say.
 
     `manifest`: has the command of the run; None: the steps say what to add to it.
     """
     found = list(_open(summary, courses, manifest))
     if again.is_tune(manifest):  # it takes one load
-        found = [each for each in found if each.change is None or not each.change.loads]
+        found = [each for each in found if each.scope != "loads"]
     run = shlex.quote(plain(summary.run))
     steps = []
     if unfinished := _UNFINISHED.get(summary.state) or _cut_short(summary, manifest):
         steps.append(NextStep(why=unfinished, do=f"bench resume {run}", is_command=True))
         # A new run would measure again what is there, and `bench resume` may close the same questions.
         found = [each for each in found if each.change is None and "bench resume" not in each.do]
-    same = [each for each in found if each.change and not each.change.loads]
-    other = [each for each in found if each.change and each.change.loads]
-    for each in found:
-        if each.change is None:
-            steps.append(NextStep(why=each.why, do=each.do))
-        elif each is (other if each.change.loads else same)[0]:
-            closed, others = (other, same) if each.change.loads else (same, [])
-            steps.append(_new_run(closed, others, summary, manifest))
-    later = f"bench compare {run} LATER-RUN"
+    for scope, mine in grouped((each.scope or each, each) for each in found).items():
+        if isinstance(scope, str):
+            steps.append(_new_run(scope, mine, found, summary, manifest))
+        else:
+            steps.append(NextStep(why=scope.why, do=scope.do))
+    later = f"bench compare {run} latest"
     yield from steps[:STEPS] or [NextStep(why="to see a later change", do=later, is_command=True)]
 
 
@@ -97,27 +107,36 @@ def _cut_short(summary: Summary, manifest: Manifest | None) -> str:
 
 
 def _new_run(
-    found: Sequence[_Open], others: Sequence[_Open], summary: Summary, manifest: Manifest | None
+    scope: str, closed: Sequence[_Open], found: Sequence[_Open], summary: Summary, manifest: Manifest | None
 ) -> NextStep:
-    """`others`: questions of another run; where they ask for longer cells, these need to be as long."""
-    changes = [each.change for each in found if each.change]
-    changes += [each.change.of_cells for each in others if each.change]
+    """`found`: all questions. Cells at other loads need to be as long; who sends other requests does not send
+    the same again.
+    """
+    changes = [each.change or {} for each in closed]
+    for each in found:
+        if each.change is not None and each.scope != scope:
+            whole = (scope, each.scope) == ("requests", "same")
+            changes.append(each.change if whole else of_cells(each.change))
     change = again.united(changes, summary, manifest)
     do = again.command(manifest, change)
+    why = "; ".join(dict.fromkeys(each.why for each in closed))
     return NextStep(
-        why="; ".join(dict.fromkeys(each.why for each in found)),
+        why=f"{why}; this changes what is measured" if scope == "requests" else why,
         do=do,
         is_command=do.startswith("bench "),
         expected_s=again.expected_s(summary, manifest, change),
+        least_s=again.expected_s(summary, manifest, change, least=True),
         longest=again.is_longest(summary, change),
     )
 
 
 def reason_and_time(step: NextStep) -> str:
-    """The reason, with the time of the command: `1 of 1 pair is undecided (takes up to 12 min)`."""
+    """The reason, with the time of the command: `1 of 1 pair is undecided (takes 4 min to 12 min)`."""
     if step.expected_s is None:
         return step.why
-    return f"{step.why} (takes {'up to' if step.longest else 'about'} {duration(step.expected_s)})"
+    least, most = (duration(seconds) for seconds in (step.least_s or step.expected_s, step.expected_s))
+    takes = f"{least} to" if least != most else "up to" if step.longest else "about"
+    return f"{step.why} (takes {takes} {most})"
 
 
 def _open(summary: Summary, courses: Sequence[UnderLoad], manifest: Manifest | None) -> Iterator[_Open]:
@@ -130,11 +149,22 @@ def _open(summary: Summary, courses: Sequence[UnderLoad], manifest: Manifest | N
     doubtful, repeated = list(_of_verdict(summary, "SUSPECT", manifest)), list(_of_repeats(summary, manifest))
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
     yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
-    higher = max((max(each.change.loads, default=0.0) for each in speeds if each.change), default=0.0)
+    higher = max((max(again.loads(each.change or {}), default=0.0) for each in speeds), default=0.0)
     yield from _of_limit(summary, courses, higher)
     if not asked_speeds(summary.cells):
         yield from speeds
     yield from _of_capacity(summary)
+    yield from _of_warnings(summary, manifest)
+
+
+def _of_warnings(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
+    """What warnings of the run advise; a rule that breaks in cells speaks for itself."""
+    advised = grouped((warning.code, warning) for warning in summary.warnings if known(warning.change))
+    for alike in advised.values():
+        asked = united(known(warning.change) or {} for warning in alike)
+        if change := again.taken(asked, summary, manifest):
+            more = f" ({len(alike) - 1} more like it)" if alike[1:] else ""
+            yield _Open(plain(f"{alike[0].text}{more}"), change=change)
 
 
 def _of_missing(summary: Summary) -> Iterator[_Open]:
@@ -145,47 +175,41 @@ def _of_missing(summary: Summary) -> Iterator[_Open]:
     missing = [plain(name) for name in names if name and name not in labels(summary)]
     if missing:
         why = f"{listing(missing)} {were(len(missing))} not measured: mend the cause first"
-        yield _Open(f"{why} (`bench resume` gives figures without a verdict)", change=Change())
+        yield _Open(f"{why} (`bench resume` gives figures without a verdict)", change={})
 
 
 def _of_verdict(summary: Summary, verdict: str, manifest: Manifest | None) -> Iterator[_Open]:
-    """The advice of the rule that speaks of most cells, first of those that no load generator can break."""
-    judged = invalid_cells(summary.cells, summary.capacity) if verdict == "INVALID" else summary.cells
-    cells = [cell.validity for cell in judged if cell.validity.verdict == verdict]
-    codes = Counter(code for cell in cells for code in _causes(cell))
-    if not codes:
-        return
-    sure = {code for code in codes if code in RULES and RULES[code].certain}
-    code, count = max(codes.items(), key=lambda found: (found[0] in sure, found[1]))
-    # Of all cells, as the warnings have it: what would do for some of them is not enough for the others.
-    reasons = [reason for cell in summary.cells for reason in cell.validity.reasons]
-    alike = [reason for reason in reasons if (reason.verdict, reason.code) == (verdict, code)]
-    hint = advice(summary, code, alike)
-    why = plain(f"{count} of {counted(len(summary.cells), 'cell')} {are(count)} {verdict}, {code}")
-    if change := _change_of(hint, summary, manifest):
-        yield _Open(why, change=change)
-        return
-    if hint and verdict == "INVALID" and any(_took_too_long(cell) for cell in judged):
-        hint += f"; only a new run measures a cell of over {duration(LONGEST_AGAIN_S)} again"
-    if hint:
-        yield _Open(why, plain(hint))
-
-
-def _change_of(hint: str, summary: Summary, manifest: Manifest | None) -> Change | None:
-    """What a hint asks of a new run with a flag; None if it is about something else, or for another tool.
-
-    A search chooses the sizes of its cells itself.
+    """The advice of all rules that a new run can follow. Of the others that of the rule which speaks of most
+    cells, first of those that no load generator can break.
     """
-    if summary.capacity or any(cell.imported for cell in summary.cells):
-        return None
-    if found := _FLAG.match(hint.removesuffix(_BY_URL)):
-        return Change(numbers={found[2]: int(found[3])})
-    before_s = again.ends_s(manifest)
-    if hint.removesuffix(_BY_URL) != _HINT or not before_s:
-        return None
-    samples = [cell.sample for cell in summary.cells if cell.sample and cell.sample.answers]
-    times = (max(s.min_answers / s.answers, s.min_seconds / max(s.seconds, 1.0)) for s in samples)
-    return Change(numbers={again.DURATION: math.ceil(_ROOM * before_s * max(times, default=LONGER))})
+    cells = invalid_cells(summary.cells, summary.capacity) if verdict == "INVALID" else summary.cells
+    judged = [cell for cell in cells if cell.validity.verdict == verdict]
+    codes = Counter(code for cell in judged for code in _causes(cell.validity))
+    sure = {code for code in codes if code in RULES and RULES[code].certain}
+    # Of all cells, as the warnings have it: what would do for some of them is not enough for the others.
+    reasons = (reason for cell in summary.cells for reason in cell.validity.reasons)
+    alike = grouped((reason.code, reason) for reason in reasons if reason.verdict == verdict)
+    followed: dict[bool, dict[str, Change]] = {}
+    for place, code in enumerate(sorted(codes, key=lambda code: (code not in sure, -codes[code]))):
+        asked = united(known(reason.change) or {} for reason in alike[code])
+        if change := again.taken(asked, summary, manifest):
+            followed.setdefault(alters(change), {})[code] = change
+        elif not place and (hint := advice(summary, code, alike[code])):
+            if verdict == "INVALID" and any(map(_took_too_long, judged)):
+                hint += f"; only a new run measures a cell of over {duration(LONGEST_AGAIN_S)} again"
+            yield _Open(_broken(summary, judged, [code]), plain(hint))
+    for changes in followed.values():
+        yield _Open(_broken(summary, judged, changes), change=united(changes.values()))
+
+
+def _broken(summary: Summary, judged: Sequence[CellResult], codes: Collection[str]) -> str:
+    """`3 of 4 cells are SUSPECT, lockstep`; of several rules, the cells of each."""
+    causes = [set(_causes(cell.validity)).intersection(codes) for cell in judged]
+    count = sum(map(bool, causes))
+    named = [f"{sum(code in found for found in causes)} {code}" for code in codes]
+    which = listing(named) if len(named) > 1 else next(iter(codes))
+    verdict = judged[0].validity.verdict
+    return plain(f"{count} of {counted(len(summary.cells), 'cell')} {are(count)} {verdict}, {which}")
 
 
 def _took_too_long(cell: CellResult) -> bool:
@@ -216,52 +240,14 @@ def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
     for warning in summary.warnings:
         if warning.code == code and warning.hint:
             return warning.hint
-    hint = max(reasons, key=lambda reason: known(reason.requests_needed) or 0).hint
-    # A run that was interrupted has cells that were cut short: these need `bench resume`, and no more time.
-    by_url = summary.scenario == BY_URL and code in _TOO_SMALL and summary.state != "interrupted"
-    return f"{hint}{_BY_URL}" if by_url else hint
+    most = max(reasons, key=_asked)
+    longer = {REQUESTS, DURATION}.intersection(known(most.change) or {})
+    return f"{most.hint}{_BY_URL}" if longer and summary.scenario == BY_URL else most.hint
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """Pairs that more repeats might decide: those of the primary metric if there are any, else all."""
-
-    primary: bool
-    names: list[str]  # of their metrics
-    pairs: int
-    total: int  # pairs of these metrics
-    needed: list[int]  # repeats of each pair that repeats can decide
-    out_of_reach: bool  # very many repeats would be needed for each pair
-
-    @property
-    def repeats(self) -> int | None:
-        """How many would decide at least half of those that can be decided; None if none can."""
-        return median_high(self.needed) if self.needed else None
-
-
-def undecided(summary: Summary) -> Undecided | None:
-    """None if every pair has a verdict, or can have none."""
-    found = [entry for entry in summary.comparison if entry.verdict == "not enough runs"]
-    primary = [entry for entry in found if entry.primary]
-    wanted = primary or found
-    if not wanted:
-        return None
-    metrics = dict.fromkeys(entry.metric for entry in wanted)
-    return Undecided(
-        bool(primary),
-        [measure(metric).name for metric in metrics],
-        len(wanted),
-        sum(entry.metric in metrics for entry in summary.comparison),
-        list(_needed(wanted, summary.verdict_rules.blocks)),
-        all(entry.ratio is not None and entry.runs_needed is None for entry in wanted),
-    )
-
-
-def _needed(pairs: Sequence[PairVerdict], blocks: int) -> Iterator[int]:
-    """More than the verdict says if some of the measured repeats were left out. `blocks`: of a start."""
-    for entry in pairs:
-        if entry.runs_needed and min(entry.runs):
-            yield math.ceil(entry.runs_needed * max(entry.measured) / blocks / min(entry.runs))
+def _asked(reason: Reason) -> float:
+    numbers = (value or 0 for value in (known(reason.change) or {}).values())
+    return known(reason.requests_needed) or max(numbers, default=0)
 
 
 def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
@@ -278,49 +264,43 @@ def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
         and not any(entry.tested for entry in summary.comparison if entry.primary)
     ):
         why = "one repeat cannot tell a difference from noise"
-        change = Change(auto=True, numbers=_budget(summary, 0))
+        change: Change = {REPEATS: AUTO, **_budget(summary, 0)}
         yield _again(summary, why, change, "three files of each or more")
     elif waiting is None:
         return
     elif not waiting.primary:
         # The other metrics do not stop a run: with --repeats auto it would end where this one did.
         if waiting.repeats:
-            why = plain(f"{listing(waiting.names)}: {_undecided_words(waiting)}")
-            change = Change(numbers={again.REPEATS: waiting.repeats})
-            yield _again(summary, why, change, f"{waiting.repeats} files of each")
+            why = plain(f"{listing(waiting.names)}: {waiting.words}")
+            yield _again(summary, why, {REPEATS: waiting.repeats}, f"{waiting.repeats} files of each")
     elif waiting.out_of_reach:
-        why = f"{_undecided_words(waiting)}, and more repeats would hardly help, but longer ones"
+        why = f"{waiting.words}, and more repeats would hardly help, but longer ones"
         yield _again(summary, why, _longer(summary, manifest), "longer runs of each")
     elif budget := _budget(summary, waiting.repeats or 0):
-        change = Change(auto=True, numbers=budget)
-        yield _again(summary, _undecided_words(waiting), change, "more files of each")
+        yield _again(summary, waiting.words, {REPEATS: AUTO, **budget}, "more files of each")
     elif stopping is None or stopping.reason != "no-figure":
-        more = max(again.MOST_REPEATS, 2 * most // summary.verdict_rules.blocks)
-        change = Change(auto=True, numbers={again.MOST: more})
+        twice = 2 * most // summary.verdict_rules.blocks
+        change = {REPEATS: AUTO, MOST: max(again.MOST_REPEATS, twice)}
         if is_noise:  # --aa takes a number of repeats alone
-            change = Change(numbers={again.REPEATS: 2 * most // summary.verdict_rules.blocks})
-        yield _again(summary, _undecided_words(waiting), change, "more files of each")
+            change = {REPEATS: twice}
+        yield _again(summary, waiting.words, change, "more files of each")
 
 
-def _budget(summary: Summary, needed: int) -> dict[str, float]:
+def _budget(summary: Summary, needed: int) -> Change:
     """What --budget has to be for these repeats, and for a first verdict, where it ended the run."""
     stopping, most = summary.stopping, max(repeats(summary), 1)
     if stopping is None or stopping.reason != "budget" or not stopping.budget_s:
         return {}
     needed = max(needed * summary.verdict_rules.blocks, stopping.looks[0])
-    return {again.BUDGET: math.ceil(max(2 * stopping.budget_s, _ROOM * needed * stopping.spent_s / most))}
-
-
-def _undecided_words(waiting: Undecided) -> str:
-    return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {are(waiting.pairs)} undecided"
+    return {BUDGET: math.ceil(max(2 * stopping.budget_s, _ROOM * needed * stopping.spent_s / most))}
 
 
 def _longer(summary: Summary, manifest: Manifest | None) -> Change:
     """More requests, or a longer duration where that ended the load."""
     before_s = again.ends_s(manifest)
     if before_s and any(cell.requests.unsent for cell in summary.cells):
-        return Change(numbers={again.DURATION: LONGER * before_s})
-    return Change(numbers={again.REQUESTS: LONGER * max(cell.requests.planned for cell in summary.cells)})
+        return {DURATION: LONGER * before_s}
+    return {REQUESTS: LONGER * max(cell.requests.planned for cell in summary.cells)}
 
 
 def _again(summary: Summary, why: str, change: Change, files: str) -> _Open:
@@ -331,10 +311,12 @@ def _again(summary: Summary, why: str, change: Change, files: str) -> _Open:
 
 def _of_speeds(summary: Summary) -> Iterator[_Open]:
     """One repeat has no verdict at any speed."""
-    auto = len(labels(summary)) > 1 and repeats(summary) == 1 and not summary.noise
+    auto: Change = {}
+    if len(labels(summary)) > 1 and repeats(summary) == 1 and not summary.noise:
+        auto = {REPEATS: AUTO}
     for lacking in missing_loads(summary):
         loads = ", ".join(map(as_given, lacking.loads))
-        change = Change(lacking.kind, lacking.loads, _budget(summary, 0), auto)
+        change = {f"--{lacking.kind}": lacking.loads, **auto, **_budget(summary, 0)}
         yield _again(summary, plain(lacking.why), change, f"files of these loads: {loads}")
 
 
@@ -348,7 +330,7 @@ def _of_limit(summary: Summary, courses: Sequence[UnderLoad], higher: float) -> 
     if all(each.limit_reached is False for each in courses):
         loads = tuple(float(times * users) for times in MORE_USERS)
         files = f"files of {' and '.join(map(as_given, loads))} users"
-        yield _again(summary, "the limit was not reached", Change("concurrency", loads), files)
+        yield _again(summary, "the limit was not reached", {"--concurrency": loads}, files)
 
 
 def _of_capacity(summary: Summary) -> Iterator[_Open]:
@@ -367,7 +349,7 @@ def _of_capacity(summary: Summary) -> Iterator[_Open]:
     if lower:
         low = low / HARDER if lower[0].kind == "rate" else max(low // HARDER, 1.0)
         why.append(f"{listing([each.label for each in lower])} missed them at the lowest")
-    yield _Open(plain("; ".join(why)), change=Change(found[0].kind, (low, high)))
+    yield _Open(plain("; ".join(why)), change={f"--{found[0].kind}": (low, high)})
 
 
 def _lowest(found: Capacity) -> float:

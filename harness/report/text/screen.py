@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from harness.model import Manifest, Summary
 from harness.model.lines import shell_lines
@@ -114,5 +115,8 @@ def next_lines(
         words = f"{reason_and_time(step)}:{'' if step.is_command else f' {step.do}'}"
         yield from hanging("also:       " if number else "next:       ", words, columns, cut=False)
         if step.is_command:
+            typed = shlex.split(step.do)
             known = {plain(summary.run): run or plain(summary.run)}
-            yield from shell_lines([known.get(word, word) for word in shlex.split(step.do)], columns, " ")
+            if run and typed[1] == "compare":  # the latest of that folder, whatever --out is by then
+                known["latest"] = str(Path(run).parent / "latest")
+            yield from shell_lines([known.get(word, word) for word in typed], columns, " ")

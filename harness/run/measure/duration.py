@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection
 
 from harness.model import CellFacts, RunWarning
+from harness.model.change import DURATION, REQUESTS, Flags
 from harness.records.layout import Records
 from harness.run.status_lines import load_words
 from harness.validity import notices
@@ -31,7 +32,8 @@ def not_reached(given: Collection[str], records: Records, facts: CellFacts) -> R
         f"{facts.identity.label}, {load_words(facts.load)}: "
         f"all {facts.planned} requests were sent before the {asked_s:g} s of --duration were over"
     )
-    hint = f"--requests {math.ceil(_SPARE * facts.planned * asked_s / took_s)}"
     if file_ended:
         hint = "its file holds no more of them: use a longer one"
-    return notices.DURATION_NOT_REACHED.warning(text, hint)
+        return notices.DURATION_NOT_REACHED.warning(text, hint)
+    more: Flags = {REQUESTS: math.ceil(_SPARE * facts.planned * asked_s / took_s), DURATION: asked_s}
+    return notices.DURATION_NOT_REACHED.warning(text, "more requests", change=more)

@@ -8,9 +8,11 @@ from harness.metrics.prefix import reusable
 from harness.records.request_table import RequestTable
 from harness.spec.backend import Value
 
+_TEMPLATE = 64  # tokens that a chat template may add
 
-def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tuple[str, str] | None:
-    """A problem and a hint if prompt and answer together exceed `context_tokens`; None if all fit.
+
+def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tuple[str, int] | None:
+    """A problem if prompt and answer together exceed `context_tokens`, and one that does; None: all fit.
 
     The chat template is not counted, so a request that barely fits here may still be too long.
     """
@@ -28,5 +30,5 @@ def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tup
     return (
         f"{over} of {len(requested)} requests need more than its context of {context} tokens: "
         f"up to {longest}",
-        f"--engine-set context_tokens={longest + 64}, if the model allows it, or shorter prompts",
+        longest + _TEMPLATE,
     )

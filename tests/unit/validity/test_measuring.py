@@ -79,7 +79,7 @@ def test_too_short_names_what_would_do():
     assert (found.measured, found.limit) == ("20 answers in 2.0 s", "50 answers and 0 s")
     assert found.hint == "measure longer: --requests 50"
     found = reasons(made, minimum={"seconds": 10.0, "answers": 1})["too-short"]
-    assert (found.limit, found.hint) == ("1 answer and 10 s", "measure longer: --requests 100")
+    assert (found.limit, found.hint) == ("1 answer and 10 s", "measure longer: --requests 120")  # with room
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 
@@ -108,25 +108,26 @@ def test_more_requests_are_no_help_where_most_failed():
 def test_more_requests_are_no_help_where_the_time_was_over():
     of_time = {"seconds": 10.0, "answers": 50, "duration_s": 2.0}
     hint = reasons(loop(0, 100), minimum=of_time, unsent=3)["too-short"].hint
-    assert hint == "measure longer: --duration"
+    assert hint == "measure longer: --requests 120 --duration 15"  # 2 of 10 s, and some room
     few = reasons(loop(0, 4000), minimum=of_time | {"seconds": 0.0, "answers": 1})
     assert "too-few-samples" not in few
     few = reasons(loop(0, 8000, count=3), minimum=of_time, unsent=3)["too-few-samples"]
-    assert few.hint == "measure longer: --duration"
+    assert few.hint == "measure longer: --requests 50 --duration 40"  # 3 of 50
+    assert few.change == {"--duration": 40, "--requests": 50}
 
 
 @pytest.mark.parametrize(
     ("given", "hint", "needed"),
     [
         ({}, "measure longer: --requests 50", 50),  # all were sent before the time was over
-        ({"unsent": 3}, "measure longer: --duration", UNSET),
+        ({"unsent": 3}, "measure longer: --requests 50 --duration 180", UNSET),  # 20 would end it
         (
             {"interrupted": True, "unsent": 3},
             "the cell was cut short: `bench resume` measures it again",
             UNSET,
         ),
         ({"planned": 12}, "its file holds only 12 requests for this load: use a longer one", 50),
-        ({"planned": 12, "unsent": 3}, "measure longer: --duration", UNSET),
+        ({"planned": 12, "unsent": 3}, "measure longer: --duration 180", UNSET),
     ],
 )
 def test_what_ended_a_cell_decides_how_to_measure_more(given, hint, needed):
@@ -140,7 +141,7 @@ def test_what_ended_a_cell_decides_how_to_measure_more(given, hint, needed):
     [
         (50, 0, "measure longer: --requests 50"),
         (49, 0, "its file holds only 49 requests for this load: use a longer one"),
-        (49, 3, "measure longer: --duration"),
+        (49, 3, "measure longer: --requests 49 --duration 180"),
     ],
 )
 def test_no_more_requests_are_asked_for_than_the_file_holds(held, unsent, hint):

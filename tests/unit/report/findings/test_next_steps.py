@@ -231,6 +231,69 @@ def test_a_long_cell_that_the_client_spoiled_needs_a_new_run(code, seconds, step
     assert (first.why, first.do) == (f"1 of 1 cell is INVALID, {code}", step)
 
 
+def doubted(label, *reasons):
+    """A cell that several rules doubt: each a code, a hint and the change that it asks for."""
+    keys = ("code", "hint", "change")
+    given = [dict(zip(keys, reason, strict=True)) for reason in reasons]
+    given = [{"verdict": "SUSPECT", "measured": "1", "limit": "2", **reason} for reason in given]
+    return cell(label, validity={"verdict": "SUSPECT", "reasons": given})
+
+
+SHORT = ("too-short", "measure longer: --requests 100", {"--requests": 100})
+RAMP = ("ramp-kept", "more: --set load.warmup_requests=9", {"--set load.warmup_requests": 9})
+STEP = ("lockstep", "spread them: --set prompts.output_spread=0.2", {"--set prompts.output_spread": 0.2})
+
+
+def test_the_advice_of_all_rules_is_one_command_but_for_other_requests():
+    """These are a command of their own, and ask for the same too: who runs it does not run the other."""
+    cells = [doubted("a", SHORT, RAMP, STEP), doubted("b", SHORT, STEP), doubted("c", STEP)]
+    first, second = conclude(summary(*cells[:1], *cells)).next_steps
+    assert first.why == "4 of 4 cells are SUSPECT, lockstep; this changes what is measured"
+    same = "--requests 100 --set load.warmup_requests=9"
+    assert first.do == f"the same command with `--set prompts.output_spread=0.2 {same}`"
+    assert second.why == "3 of 4 cells are SUSPECT, 3 too-short and 2 ramp-kept"
+    assert second.do == f"the same command with `{same}`"
+
+
+def test_a_search_chooses_its_sizes_and_a_file_is_not_measured_again():
+    capacity = [{"label": "a", "kind": "rate", "kept_by_search": [], "tested": []}]
+    (step,) = conclude(summary(doubted("a", SHORT), capacity=capacity)).next_steps
+    assert (step.do, step.is_command) == ("measure longer: --requests 100", False)
+    (step,) = conclude(summary(doubted("a", SHORT, RAMP), capacity=capacity)).next_steps[1:]
+    assert step.do == "the same command with `--set load.warmup_requests=9`"
+    file = {"tool": "aiperf", "file": "r.json", "sha256": "0" * 64, "level": "summary", "took": ""}
+    (step,) = conclude(summary(changed(doubted("a", SHORT), imported=file))).next_steps
+    assert step.do == "measure longer: --requests 100"
+
+
+def test_a_summary_of_an_earlier_version_has_the_sentence_alone():
+    made = summary(cell(validity=verdict("SUSPECT", "too-short", "24", "100", SHORT[1])))
+    (step,) = conclude(made).next_steps
+    assert (step.do, step.is_command, step.expected_s) == (SHORT[1], False, None)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "added"), [("first-look", " (of `bench URL`: --minutes)"), ("chat", "")]
+)
+def test_bench_url_has_a_flag_of_its_own_for_the_size_of_a_run(scenario, added):
+    (warned,) = conclude(summary(doubted("a", SHORT), scenario=scenario)).warnings
+    assert warned.hint == f"{SHORT[1]}{added}"
+    (warned,) = conclude(summary(doubted("a", RAMP), scenario=scenario)).warnings
+    assert warned.hint == RAMP[1]
+
+
+def test_a_warning_of_the_run_joins_the_command():
+    warning = {
+        "code": "duration-not-reached",
+        "hint": "more",
+        "change": {"--requests": 300, "--duration": 20},
+    }
+    warnings = [warning | {"text": text} for text in ("all 20 were sent", "all 30 were sent")]
+    (step,) = conclude(summary(doubted("a", SHORT), warnings=warnings)).next_steps
+    assert step.why == "1 of 1 cell is SUSPECT, too-short; all 20 were sent (1 more like it)"
+    assert step.do == "the same command with `--requests 300 --duration 20`"
+
+
 def test_of_rules_in_as_many_cells_one_about_all_metrics_is_named():
     reasons = [
         {"code": code, "verdict": "SUSPECT", "measured": "1", "limit": "0", "hint": f"see {code}"}

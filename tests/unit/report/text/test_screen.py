@@ -207,17 +207,6 @@ def test_a_server_under_load_is_a_table_and_then_its_conclusion():
             "1 of 1 cell is SUSPECT, too-short",
             "--requests 100",
         ),
-        (
-            summary(
-                cell(
-                    "vllm",
-                    validity=verdict("SUSPECT", "too-short", "24", "100", "measure longer: --duration"),
-                ),
-                scenario="first-look",
-            ),
-            "1 of 1 cell is SUSPECT, too-short",
-            "measure longer: --duration (of `bench URL`: --minutes)",
-        ),
     ],
 )
 def test_the_next_step_is_of_what_the_run_leaves_open(made, why, do):
@@ -246,7 +235,7 @@ def test_a_run_whose_name_is_a_word_of_the_advice_leaves_it_as_it_is():
     made = summary(cell(validity=verdict("INVALID", "schedule-lag", "1", "0", hint)), run="l")
     assert hint in " ".join(" ".join(next_lines(made, 200, "results/l")).split())
     assert list(next_lines(summary(cell(), run="c"), 200, "a b/c"))[-1].endswith(
-        "bench compare 'a b/c' LATER-RUN"
+        "bench compare 'a b/c' 'a b/latest'"
     )
 
 

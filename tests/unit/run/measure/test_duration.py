@@ -19,7 +19,7 @@ def test_a_closed_loop_that_ran_out_of_requests_says_how_many_would_do():
     found = warning()
     assert found.code == "duration-not-reached"
     assert found.text == "x, 1 in flight: all 20 requests were sent before the 20 s of --duration were over"
-    assert found.hint == "--requests 300"
+    assert found.hint == "more requests: --requests 300 --duration 20"
 
 
 def test_a_file_that_ended_is_not_asked_for_more_requests():
@@ -35,8 +35,18 @@ def test_a_file_that_ended_is_not_asked_for_more_requests():
             "10 requests/s",
             "its file holds no more of them: use a longer one",
         ),
-        ({"kind": "trace", "value": 2}, 20, "replayed 2 times as fast", "--requests 300"),
-        ({"kind": "working-set", "value": 2}, 20, "working set of 2 times the KV cache", "--requests 300"),
+        (
+            {"kind": "trace", "value": 2},
+            20,
+            "replayed 2 times as fast",
+            "more requests: --requests 300 --duration 20",
+        ),
+        (
+            {"kind": "working-set", "value": 2},
+            20,
+            "working set of 2 times the KV cache",
+            "more requests: --requests 300 --duration 20",
+        ),
     ],
 )
 def test_a_file_or_a_replay_that_ended_before_the_duration_is_named_too(load, requests, text, hint):
