@@ -97,7 +97,8 @@ NOT_RESET = Notice(
 )
 ANOTHER_START = Notice(
     IssueCode.ANOTHER_START,
-    "an engine that was to go on through all repeats was started again by `bench resume`",
+    "an engine that was to go on through all repeats was started again by `bench resume`, or a running "
+    "server did not serve for a while between two cells",
     "measure again for runs of one start",
 )
 ENGINE_CHANGED = Notice(
