@@ -10,7 +10,15 @@ from harness.mockserver.ask import Ask, Messages
 from harness.mockserver.cache import PrefixCache
 from harness.mockserver.constraint import pieces
 from harness.mockserver.event_answers import ResponsesAnswer, answer_to
-from harness.mockserver.faults import ERROR_TEXT, Fault, garbage, strike_body, strike_wire, struck_words
+from harness.mockserver.faults import (
+    ERROR_TEXT,
+    ODD_FINISH,
+    Fault,
+    garbage,
+    strike_body,
+    strike_wire,
+    struck_words,
+)
 from harness.mockserver.habits import framed, streamed
 from harness.mockserver.images import ImageCache
 from harness.mockserver.known_answers import KnownAnswers
@@ -184,6 +192,8 @@ class Engine:
                 limit, ask.min_tokens, ask.ignore_eos, options.stop_after_tokens
             )
             words = struck_words(job.fault, prompt, record.planned_tokens) if job.fault else ()
+        if job.fault and job.fault.kind == "odd-finish":
+            finish_reason = ODD_FINISH
         self.prompt_tokens += record.prompt_tokens
         self.cached_tokens += record.cached_tokens
         self.host_cached_tokens += host

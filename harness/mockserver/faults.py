@@ -29,7 +29,9 @@ TEXT_KINDS = ("error-text", "same-text", "one-token", "no-text", "echo")
 KINDS = (
     *(*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS),
     *("wrong-usage", "other-model", *VALUE_KINDS, *TEXT_KINDS),
+    *("odd-finish", "not-streamed"),  # a finish reason of its own; in one piece, and not as a stream
 )
+ODD_FINISH = "halted"
 ERROR_TEXT = "CUDA out of memory. Tried to allocate 2.00 GiB."
 
 

@@ -187,6 +187,8 @@ class Server:
             connection.expect(record)
             connection.answer(data, close=not request.keep_alive)
             return
+        if fault and fault.kind == "not-streamed":
+            ask = replace(ask, stream=False)
         job = Job(
             ask=ask,
             record=record,

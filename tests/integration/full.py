@@ -32,9 +32,9 @@ _NAMES = (  # what differs from run to run, and between the two cells
 
 
 @cache
-def library(folder: Path) -> Path:
-    made = folder / "full.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, SOURCE, "-ldl"], check=True)
+def library(folder: Path, source: Path = SOURCE) -> Path:
+    made = folder / f"{source.stem}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True)
     return made
 
 

@@ -19,10 +19,14 @@ _SERVER = h2.config.H2Configuration(client_side=False, header_encoding="utf-8")
 
 
 class Gateway:
-    """`connections`: how many there were of each protocol. `posts`: requests that came over HTTP/2."""
+    """`connections`: how many there were of each protocol. `posts`: requests that came over HTTP/2.
 
-    def __init__(self, upstream: str) -> None:
+    `leaves`: at its first request over HTTP/2 it closes the connection, and says that it took none.
+    """
+
+    def __init__(self, upstream: str, leaves: bool) -> None:
         self.url = ""
+        self._leaves = leaves
         self.connections: Counter[str] = Counter()
         self.posts = 0
         self._upstream = upstream
@@ -59,6 +63,11 @@ class Gateway:
                         bodies[stream] += event.data
                     elif isinstance(event, h2.events.StreamEnded):
                         self.posts += 1
+                        if self._leaves:
+                            self._leaves = False
+                            connection.close_connection(last_stream_id=0)
+                            writer.write(connection.data_to_send())
+                            return
                         asked = client.stream("POST", paths[stream], content=bodies.pop(stream))
                         tasks.create_task(_answer(asked, connection, stream, writer))
                 writer.write(connection.data_to_send())
@@ -82,8 +91,8 @@ async def _answer(asked, connection, stream: int, writer: asyncio.StreamWriter) 
 
 
 @contextmanager
-def gateway(upstream: str) -> Iterator[Gateway]:
-    made, loop = Gateway(upstream), asyncio.new_event_loop()
+def gateway(upstream: str, *, leaves: bool = False) -> Iterator[Gateway]:
+    made, loop = Gateway(upstream, leaves), asyncio.new_event_loop()
     tls = server_tls(["h2", "http/1.1"])
     server = loop.run_until_complete(asyncio.start_server(made.take, "127.0.0.1", 0, ssl=tls))
     made.url = "https://{}:{}".format(*server.sockets[0].getsockname())
