@@ -108,7 +108,8 @@ def _loop_lag(cell: Evidence) -> Iterator[Violation]:
     code=IssueCode.STAMP_UNCERTAINTY,
     measures="how far arrival stamps may be off",
     limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
-    hint="the system clock was stepped or the machine stalled",
+    hint="the clock was slewed, or takes long to read: see `chronyc tracking`, and whether "
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource is tsc",
     cause="client",
 )
 def _stamp_uncertainty(cell: Evidence) -> Iterator[Violation]:
