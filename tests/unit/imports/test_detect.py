@@ -113,6 +113,7 @@ def test_a_sweep_of_vllm_is_its_runs(tmp_path):
     assert results_in(folder)[0] == ["summary.json"], (
         "without its runs the list has them, and not the warm-up"
     )
+    assert len(read(folder / "summary.json")[1]) == len(runs)
 
 
 def measured_at(path):
