@@ -35,6 +35,15 @@ def test_counts_on_a_slope_are_read_at_the_target():
     assert quantile(at, sure, 0.95) < 1.05 * quantile(at, sure, 0.05)
 
 
+def test_a_share_that_does_not_grow_says_nothing_of_a_crossing_where_it_may_be_a_floor():
+    """3% at each load up to 10: without a floor it had to grow, and the crossing was near."""
+    at, counts = places(1, 64), [Count(load, 8, 250) for load in (2.0, 4.0, 6.0, 8.0, 10.0)]
+    assert quantile(at, above(at, counts, 0.05), 0.975) < 16
+    sure = above(at, counts, 0.05, (0.0, 0.2, 0.4, 0.6, 0.8))
+    assert quantile(at, sure, 0.025) > 10
+    assert quantile(at, sure, 0.975) > 48
+
+
 def test_how_far_beyond_the_target_a_load_is_does_not_move_the_crossing():
     at, below = places(8, 32), Count(15, 2, 200)
     medians = [
