@@ -44,6 +44,7 @@ SUMMARY = "profile_export_aiperf.json"
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _PHASES = ("profiling", "warmup")
 _REPEATED, _PHASE_LIST = "phases", "phase_manifest.json"  # a run with a warm-up repeats its figures by phase
+_OTHERWISE = ("fixed_schedule", "user_centric")  # phases whose pace is neither a rate nor a concurrency
 _HUNG_UP = "RequestCancellationError"
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
@@ -146,7 +147,7 @@ def _read(first: Document) -> Iterator[Taken]:
     lacks = [INTENDED, TEXTS]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
-    if phase is None:
+    if load == UNKNOWN_LOAD:
         lacks.append(LOAD)
     if own_counts:
         lacks.append(TOKENS)
@@ -252,7 +253,7 @@ def _phase(about: _Summary | None, where: str) -> dict[str, Any] | None:
 
 def _load(phase: dict[str, Any] | None, requests: int, where: str) -> Load:
     """The load of the profiling phase."""
-    if phase is None:
+    if phase is None or phase.get("type") in _OTHERWISE:
         return UNKNOWN_LOAD
     kind, rate = phase.get("type"), plain(phase.get("rate"))
     load = None
@@ -319,8 +320,8 @@ def _read_summary(document: Document) -> Iterator[Taken]:
     phase = _phase(about, where)
     left = min(_left(about), failed) if phase and _abandonment(phase) else 0
     lacks = ["requests (profile_export.jsonl has them)", *without_zone(about.start_time)]
-    if phase is None:
-        lacks.append(f"{LOAD} (input_config.phases)")
+    if phase is None or phase.get("type") in _OTHERWISE:
+        lacks.append(f"{LOAD} (input_config.phases)" if phase is None else LOAD)
     yield Taken(
         tool=TOOL,
         version=about.aiperf_version,

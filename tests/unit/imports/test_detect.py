@@ -165,3 +165,15 @@ def test_the_time_of_a_measurement_is_the_files_own_or_stands_in_and_is_named(
     tmp_path, document, at_ns, lacks
 ):
     assert measured_at(foreign.write(tmp_path / "r.json", document)) == (at_ns, lacks)
+
+
+@pytest.mark.parametrize("kind", ["fixed_schedule", "user_centric"])
+def test_another_pace_of_aiperf_is_an_unknown_load(tmp_path, kind):
+    of = AIPERF | {"input_config": {"phases": [{"kind": "profiling", "type": kind, "rate": 4.0}]}}
+    _, (figures,) = read(foreign.write(tmp_path / "profile_export_aiperf.json", of))
+    about = {"aiperf_version": "0.13.0", "request_count": {"avg": 6.0}, "input_config": of["input_config"]}
+    foreign.write(tmp_path / "profile_export_aiperf.json", about)
+    lines = foreign.aiperf_lines(requests=6)
+    _, (requests,) = read(foreign.write_lines(tmp_path / "profile_export.jsonl", lines))
+    for taken in (figures, requests):
+        assert (taken.load.kind, taken.load_known) == ("unknown", False)
