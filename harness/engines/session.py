@@ -17,7 +17,7 @@ from harness.engines.provide.logged import Log, Reporter
 from harness.engines.provide.models import ensure_weights
 from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights
-from harness.engines.speak.access import access_of
+from harness.engines.speak.access import access_behind, access_of
 from harness.engines.speak.prometheus import summed
 from harness.engines.speak.server import ResetResult, Server
 from harness.engines.start import orphans
@@ -33,7 +33,6 @@ from harness.engines.start.smoke_test import check_alike, first_name, hello, nam
 from harness.engines.start.started import EngineFacts, ProcessHandle
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host.access import Access
-from harness.host.address import origin_of
 from harness.model.numbers import about_equal
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
@@ -183,7 +182,9 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     say(f"{ref.label}: attaching to {ref.url}")
     access, name = access_of(ref.reach), ref.reach.served_name or ""
     others = [Server(ref.definition, url, name, access) for url in ref.urls[1:]]
-    metrics = [_metrics_of(ref.definition, url, _access_for(url, ref)) for url in ref.metrics_urls]
+    metrics = [
+        _metrics_of(ref.definition, url, access_behind(url, ref.urls, ref.reach)) for url in ref.metrics_urls
+    ]
     session = EngineSession(
         ref.definition, ref.urls[0], name, access, others=others, metrics=metrics, roles=ref.metrics_roles
     )
@@ -221,12 +222,6 @@ def _waited_for(greet: Callable[[], None], limit_s: float, say: Say, label: str)
                 raise
         reporter.tick()
         time.sleep(ASKED_AGAIN_S)
-
-
-def _access_for(metrics_url: str, ref: BackendRef) -> Access:
-    """Headers and query are a gateway's: only where it answers too."""
-    behind = origin_of(metrics_url) not in map(origin_of, ref.urls)
-    return access_of(dataclasses.replace(ref.reach, headers=(), query=()) if behind else ref.reach)
 
 
 def _metrics_of(definition: Backend, url: str, access: Access = _OPEN) -> Server:

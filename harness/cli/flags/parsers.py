@@ -68,6 +68,14 @@ _LISTED = {  # what is missing -> where its names are
 }
 
 
+_MEANT = {  # commands of other tools -> what does the same here
+    "gate": "`bench compare BASELINE RUN --fail-on slower` is the gate",
+    "diff": "`bench compare BASELINE RUN` says what changed",
+    "serve": "`bench up BACKEND` starts an engine, `bench truth` a scripted server",
+    **dict.fromkeys(("bench", "benchmark"), "`bench URL` measures a server, `bench run` engines"),
+}
+
+
 class _Parser(argparse.ArgumentParser):
     """Mistakes are one line and a hint, like every other error, not a page of usage."""
 
@@ -98,7 +106,8 @@ class _Parser(argparse.ArgumentParser):
             has_password = ":" in value.partition("@")[0]
             shown = value.rpartition("@")[2] if has_password else value
             names += {f"--{value}"} & self._option_string_actions.keys()  # `bench version`
-            raise SpecError(f"unknown command '{shown}'", hint=suggested(value, names, self.prog))
+            hint = _MEANT.get(value) or suggested(value, names, self.prog)
+            raise SpecError(f"unknown command '{shown}'", hint=hint)
         if action.choices is not None and value not in action.choices:
             names = list(map(str, action.choices))
             text = f"argument {_flag_of(action)}: '{value}' is not one of its values"

@@ -7,7 +7,8 @@ import pytest
 from harness.client.answer import NoAnswer, NoAnswerError, StatusError
 from harness.engines import liveness, session
 from harness.engines.provide.logged import Log
-from harness.engines.session import EngineSession, _access_for, _waited_for
+from harness.engines.session import EngineSession, _waited_for
+from harness.engines.speak.access import access_behind
 from harness.engines.speak.server import Server
 from harness.errors import SetupError
 from harness.model import Ending
@@ -30,7 +31,7 @@ def test_the_headers_of_a_gateway_go_to_its_own_address_alone(metrics_url, shown
     """However its address is written. Without TLS its key would go in the clear."""
     reach = Reach(headers=(Given("X-Key", "k"),))
     ref = BackendRef(load_backend("vllm"), None, "https://gate", reach=reach)
-    assert ("X-Key" in _access_for(metrics_url, ref).headers) is shown
+    assert ("X-Key" in access_behind(metrics_url, ref.urls, ref.reach).headers) is shown
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,12 @@ from harness.cli.commands import url
 from harness.cli.flags import options
 from harness.cli.main import main
 from harness.engines.speak import detect
-from harness.engines.speak.access import access_behind
 from harness.engines.speak.detect import Recognised
 from harness.errors import ExitCode, SpecError
 from harness.probe import Look
 from harness.run.setup.prepare import prepare
 from harness.run.setup.sizing import fit
-from harness.spec.reach import Given, Reach, ReachFlags
+from harness.spec.reach import ReachFlags
 from harness.spec.server_urls import server_url
 
 
@@ -226,16 +225,6 @@ def test_an_engine_behind_a_gateway_is_known_by_its_own_address(capsys, called, 
     assert code == ExitCode.USAGE
     assert "backend 'b' declares no metrics to look for" in error
     assert "no engine was recognised: `bench run --backends NAME=vllm=URL` says which it is" in error
-
-
-def test_headers_and_query_of_a_gateway_are_not_shown_to_the_engine_behind_it(monkeypatch):
-    monkeypatch.setenv("BENCH_API_KEY", "sekrit-123")
-    reach = Reach(headers=(Given("x-team", "a"),), query=(Given("code", "b"),))
-    gate = ["http://gate:1", "http://gate:2"]
-    shown = access_behind("http://gate:2", gate, reach)
-    assert (shown.query, shown.headers["x-team"]) == ("code=b", "a")
-    behind = access_behind("http://engine:1", gate, reach)
-    assert (behind.query, list(behind.headers)) == ("", ["authorization"])
 
 
 def test_a_port_where_nothing_listens(called):
