@@ -160,7 +160,8 @@ def test_curves_that_share_no_speed_are_not_compared():
     assert speed_levels(cells, RULES) == ()
     shown = summary(*cells, verdict_rules={"pairing": "starts"})
     assert list(no_shared_speed(shown)) == [
-        "no two backends are equally fast per user at these loads, in tokens/s: sglang 15.2 to 19.8 and vllm 88 to 195"
+        "no two backends are equally fast per user at these loads, in tokens/s: "
+        "sglang 15.2 to 19.8 and vllm 88 to 195"
     ]
     searched = [{"label": "vllm", "kind": "rate", "interval": [4, 4, 5], "searches": 1, "tested": []}]
     for shares_one_or_needs_none in (
