@@ -15,7 +15,7 @@ from harness.model.ending import LATER_LOADS
 from harness.model.numbers import duration
 from harness.plan import Block, Cell
 from harness.run.keep.stored import Stored
-from harness.run.measure.measure_cell import engine_version
+from harness.run.measure.cell_facts import engine_version
 from harness.run.measure.workloads import Workloads, make_workloads, token_counter
 from harness.run.setup import noise
 from harness.run.setup.provision import provide

@@ -32,7 +32,7 @@ from harness.model import (
     UnsetType,
     from_json,
 )
-from harness.run.measure.measure_cell import engine_version
+from harness.run.measure.cell_facts import engine_version
 from harness.run.setup import noise
 from harness.run.setup.division import Place, division, elsewhere
 from harness.run.setup.prepare import BackendPlan, Prepared

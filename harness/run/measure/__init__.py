@@ -1,5 +1,5 @@
 """Measurement of one cell, and of the answers in which backends should agree.
 
 `measure_cell` sets the cache (`cache_state`), sends a `job` made of the `workloads`, and watches the machine
-meanwhile.
+and the `engine_counters` meanwhile. `cell_facts` are what it keeps of all that.
 """

@@ -1,16 +1,13 @@
-"""What a cell keeps of the engine that it was measured on, and how long it waits for that."""
+"""What a cell keeps of the engine that it was measured on."""
 
 import hashlib
-import threading
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from harness.engines.provide import logged
 from harness.records.layout import Phase
-from harness.run.measure.measure_cell import _answered_models, _answers, _found, _is_dummy
+from harness.run.measure.cell_facts import _found, _is_dummy, answered_models
 from tests.factories.recorded import records
 
 
@@ -42,27 +39,8 @@ def test_models_are_those_of_measured_answers_alone():
         models={"a": np.array([0, 2, 3]), "b": np.array([1])},
     )
     prepared = SimpleNamespace(scenario=SimpleNamespace(lora=SimpleNamespace(adapters=())))
-    found = _answered_models(load, prepared, None, "m")
+    found = answered_models(load, prepared, None, "m")
     assert [(model.answered, model.requests) for model in found] == [("b", 1), ("a", 1)]
-
-
-def test_engines_are_read_at_the_same_time_and_a_wait_is_reported(monkeypatch):
-    """A frozen server took 20 seconds after its load, and each replica 20 more, without a line."""
-    monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0.0)
-    monkeypatch.setattr(logged, "time", SimpleNamespace(monotonic=lambda: 100.0))
-    both, reported, lines = threading.Barrier(2), threading.Event(), []
-
-    def say(line):
-        lines.append(line)
-        reported.set()
-
-    def read(number):
-        both.wait(30)
-        return number, reported.wait(30)
-
-    answers = _answers([partial(read, 1), partial(read, 2)], say, "reading the engine's counters")
-    assert answers == [(1, True), (2, True)]
-    assert set(lines) == {"reading the engine's counters (0 s)"}
 
 
 @pytest.mark.parametrize(
