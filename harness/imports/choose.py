@@ -78,7 +78,7 @@ def _results(files: list[Path]) -> list[Path]:
 
 
 def _seen(path: Path) -> tuple[Form | None, bool]:
-    """Its form, None of a file that is damaged or of no known tool, and whether it is a list."""
+    """The form of a file, and whether it is a list. None: it is damaged or of no known tool."""
     try:
         source = Source(path)
         first = next(documents(source), None)

@@ -220,7 +220,7 @@ def _load(settings: dict[str, Any]) -> Load:
 
 
 def _chosen(files: Files) -> Iterable[Path]:
-    """Of several stages their summaries, because the requests of all are in one file; else the requests."""
+    """The summaries of several stages, because the requests of all are in one file; else the requests."""
     stages = [path for path in files if path.match(_STAGES)]
     richer = list(richest(files))
     return stages if len(stages) > 1 or (stages and stages[0] in richer) else richer

@@ -236,7 +236,7 @@ def _added(
 
 
 def _rows_of(folder: RunFolder) -> "_Rows":
-    """Its rows of TABLES, which a large summary takes a hundred times as long to give as the cache."""
+    """Rows of TABLES, which a large summary takes a hundred times as long to give as the cache."""
     run, summary = folder.run_id, folder.read_summary()
     return _Rows(
         tables={

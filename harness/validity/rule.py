@@ -67,7 +67,7 @@ class Evidence:
         return self.facts.load
 
     def longer(self, violation: "Violation", requests: int | None) -> "Violation":
-        """With the advice to measure more, after its own hint if it has one: what ended this cell decides.
+        """Adds the advice to measure more, after the own hint if there is one: what ended this cell decides.
 
         So many measured `requests` would do; None: not known.
         """

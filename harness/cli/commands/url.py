@@ -213,7 +213,7 @@ def _first(urls: str) -> str:
 
 
 def _engines_of(server: Given, given: Options) -> list[str]:
-    """Where the engines behind a server are, by its --metrics-url."""
+    """Addresses of the engines behind a server, by its --metrics-url."""
     from harness.spec.server_urls import metrics_url, server_url
 
     named = [metrics_url(text) for text in given.metrics_urls]

@@ -190,11 +190,11 @@ def _of_verdict(summary: Summary, verdict: str, manifest: Manifest | None) -> It
     reasons = (reason for cell in summary.cells for reason in cell.validity.reasons)
     alike = grouped((reason.code, reason) for reason in reasons if reason.verdict == verdict)
     followed: dict[bool, dict[str, Change]] = {}
-    for place, code in enumerate(sorted(codes, key=lambda code: (code not in sure, -codes[code]))):
+    for rank, code in enumerate(sorted(codes, key=lambda code: (code not in sure, -codes[code]))):
         asked = united(known(reason.change) or {} for reason in alike[code])
         if change := again.taken(asked, summary, manifest):
             followed.setdefault(alters(change), {})[code] = change
-        elif not place and (hint := advice(summary, code, alike[code])):
+        elif not rank and (hint := advice(summary, code, alike[code])):
             if verdict == "INVALID" and any(map(_took_too_long, judged)):
                 hint += f"; only a new run measures a cell of over {duration(LONGEST_AGAIN_S)} again"
             yield _Open(_broken(summary, judged, [code]), plain(hint))

@@ -16,6 +16,7 @@ from harness.plan import Cell
 from harness.records.series import Telemetry
 from harness.run.measure.cache_state import Attempt, bring_about
 from harness.run.measure.cell_facts import answered_models, facts_of
+from harness.run.measure.echoes import echoed
 from harness.run.measure.engine_counters import EngineCounters
 from harness.run.measure.job import make_job
 from harness.run.measure.silence import silence_of
@@ -96,6 +97,7 @@ def measure(
         client=result.client,
         answered_models=answered_models(result, prepared, workload, engine.facts.get("served_name")),
         most_prompt_tokens=workload.most_tokens(window.chat_tokens),
+        echoed=echoed(result.records, workload.requests),
         workers=workers,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
         **counters.over_load(telemetry, result.t0_monotonic_ns)._asdict(),

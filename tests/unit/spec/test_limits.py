@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import SpecError
 from harness.spec.scenario.generators import GENERATORS
-from harness.spec.scenario.limits import MOST, Count, Spread
+from harness.spec.scenario.limits import MOST, Count, Share
 from harness.spec.strict import build
 
 GIVEN = {
@@ -49,7 +49,7 @@ class Inner:
 @dataclass
 class Outer:
     parts: tuple[Inner, ...] = ()
-    spread: Spread = 0.0
+    spread: Share = 0.0
 
 
 @pytest.mark.parametrize(
