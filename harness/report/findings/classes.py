@@ -9,6 +9,7 @@ from harness.model.json_path import value_at
 from harness.model.measures import Measure, measure
 from harness.model.numbers import number, percent_figure
 from harness.records.request_table import FREE
+from harness.report.depths import depths
 from harness.report.view import Row, groups
 from harness.report.wording import plain
 
@@ -35,12 +36,27 @@ def _row_lines(row: Row) -> Iterator[str]:
         yield "refused: " + "; ".join(f"{count} x {reason}" for reason, count in refusals.most_common())
     if (kept := row.median("server.acceptance_rate")) is not None:
         yield f"drafts: {percent_figure(kept)}% of the drafted tokens were kept (engine's counters)"
-    whole = any(cell.conditions.api in WITHOUT_TEXT for cell in row.cells)
-    yield from _latencies(row, "by_kind", measure("e2e_ms.p50" if whole else "tpot_ms.p50"))
+    for shown in _waits(row):
+        yield from _latencies(row, "by_kind", shown)
     if any(tokens > 1 for tokens in medians(row, "by_kind", "tokens_per_event").values()):
         yield from _by_class(row, "by_kind", "tokens_per_event", "tokens per event", str)
     if not any(cell.sessions for cell in row.cells):  # whose calls are looked at by depth
         yield from _latencies(row, "by_turn", measure("ttft_ms.p50"))
+
+
+def _waits(row: Row) -> list[Measure]:
+    whole = any(cell.conditions.api in WITHOUT_TEXT for cell in row.cells)
+    return list(map(measure, ("e2e_ms.p50",) if whole else ("ttft_ms.p50", "tpot_ms.p50")))
+
+
+def kinds_words(row: Row) -> str:
+    """`TTFT p50 short: 104 ms, long: 255 ms; TPOT p50 short: 10.0 ms, long: 10.2 ms`; "" for requests of one
+    kind, and where a table or other words have its kinds.
+    """
+    if depths(row) or any(cell.adapters or cell.images for cell in row.cells):
+        return ""
+    found = ((shown.name, _listed(row, "by_kind", shown.path, shown.with_unit)) for shown in _waits(row))
+    return plain("; ".join(f"{name} {parts}" for name, parts in found if parts), 600)
 
 
 def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
@@ -67,12 +83,16 @@ def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:
 
 
 def _by_class(row: Row, key: str, path: str, title: str, with_unit: Callable[[str], str]) -> Iterator[str]:
+    if parts := _listed(row, key, path, with_unit):
+        yield f"{title} {key.replace('_', ' ')}: {parts}"
+
+
+def _listed(row: Row, key: str, path: str, with_unit: Callable[[str], str]) -> str:
+    """`short: 104 ms, long: 255 ms`; "" without such a figure."""
     by_name = medians(row, key, path)
     parts = [with_unit(f"{name}: {number(median)}") for name, median in islice(by_name.items(), _TURNS)]
-    if parts:
-        rest = len(by_name) - _TURNS
-        more = f", and {rest} more" if rest > 0 else ""
-        yield f"{title} {key.replace('_', ' ')}: {', '.join(parts)}{more}"
+    rest = len(by_name) - _TURNS
+    return ", ".join(parts) + (f", and {rest} more" if rest > 0 else "")
 
 
 def medians(row: Row, key: str, path: str) -> dict[str, float]:

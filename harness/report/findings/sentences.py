@@ -6,6 +6,7 @@ from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
 from harness.model.measures import Measure, measure
 from harness.model.numbers import as_given, counted, number, percent_figure, short
 from harness.records.request_table import FREE
+from harness.report.findings.classes import kinds_words
 from harness.report.findings.conclusion import doubts, doubts_by_count, order, orders
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.findings.goodput_words import goodput_words
@@ -19,13 +20,23 @@ MANY = 5  # backends: the table beneath is read with the claim, which only count
 STEADY = 1.1  # a first token that varies by less between loads stays where it is, as throughput does
 IN_DOUBT = "in doubt"
 PARTS = "mean first token"
+KINDS = "by kind"
 OVERLOAD = "overload"
 GOODPUT = "goodput"
 HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
 CONSTRAINT = "constraint"
-BEYOND = (PARTS, OVERLOAD, GOODPUT, HITS, ADAPTERS, IMAGES, CONSTRAINT)  # claims that no verdict is about
+BEYOND = (
+    PARTS,
+    KINDS,
+    OVERLOAD,
+    GOODPUT,
+    HITS,
+    ADAPTERS,
+    IMAGES,
+    CONSTRAINT,
+)  # claims that no verdict is about
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -62,6 +73,8 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
     found = list(_findings(summary, group))
     if len(group.rows) == 1 and (text := _parts(group.rows[0])):  # of several backends the table has them
         found.append((PARTS, text))
+    if len(group.rows) == 1 and (text := kinds_words(group.rows[0])):
+        found.append((KINDS, text))
     if texts := [text for row in group.rows if (text := _overload(row))]:
         found.append((OVERLOAD, plain(f"{'; '.join(texts)}: latencies depend on how long was sent", 600)))
     if text := goodput_words(group):

@@ -59,8 +59,12 @@ def test_drafts_that_were_kept_are_a_line_where_an_engine_counts_them():
 
 def test_classes_and_turns_have_a_line_each():
     turns = {str(turn): {"ttft_ms": {"p50": 100.0 * turn}} for turn in range(1, 9)}
-    kinds = {"long": {"tpot_ms": {"p50": 30.0}}, "short": {"tpot_ms": {"p50": None}}}
+    kinds = {
+        "long": {"tpot_ms": {"p50": 30.0}, "ttft_ms": {"p50": 255.0}},
+        "short": {"tpot_ms": {"p50": None}, "ttft_ms": {"p50": 104.0}},
+    }
     assert lines(cell(by_kind=kinds, by_turn=turns)) == [
+        "x c4, TTFT p50 by kind: long: 255 ms, short: 104 ms",
         "x c4, TPOT p50 by kind: long: 30.0 ms",
         "x c4, TTFT p50 by turn: 1: 100 ms, 2: 200 ms, 3: 300 ms, 4: 400 ms, 5: 500 ms, 6: 600 ms, "
         "and 2 more",

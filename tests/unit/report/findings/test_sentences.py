@@ -232,6 +232,23 @@ def test_of_one_backend_the_first_token_is_said_in_parts(queue_ms, parts):
         assert "mean first token" not in dict(claims(others, groups(others)[0]))
 
 
+def test_of_one_backend_the_kinds_of_its_requests_are_on_the_first_screen():
+    """They are what a mix of lengths asks about. Of several backends, the notes have them."""
+    kinds = {name: {"ttft_ms": {"p50": ms}, "tpot_ms": {"p50": 10.0}} for name, ms in (("a", 9), ("b", 255))}
+    made = summary(cell("x", by_kind=kinds))
+    assert dict(claims(made, groups(made)[0]))["by kind"] == (
+        "TTFT p50 a: 9.00 ms, b: 255 ms; TPOT p50 a: 10.0 ms, b: 10.0 ms"
+    )
+    depths = {"4k": kinds["a"], "8k": kinds["b"]}
+    for others in (
+        summary(cell("x")),
+        summary(cell("x", by_kind=kinds), cell("y", by_kind=kinds)),
+        summary(cell("x", by_kind=depths)),
+        summary(cell("x", by_kind=kinds, adapters={"swaps": 3})),
+    ):
+        assert "by kind" not in dict(claims(others, groups(others)[0]))
+
+
 def test_less_than_all_requests_is_never_a_hundred_per_cent():
     limit = {"metric": "ttft_ms", "share": "max", "limit_ms": 200.0, "within": 0.99964, "met": False}
     slo = {"limits": [limit], "attainment": 0.99964}
