@@ -49,6 +49,12 @@ class CellWorkload(Record, frozen=True, kw_only=True):
         str | None, doc("Content of the prompts: random, prose, code, json or a file; null: not kept.")
     ] = None
     images: Annotated[str | None, doc("Images of the requests, in words; null: none.")] = None
+    output_spread: Annotated[
+        float | None,
+        doc(
+            "Share by which answers are asked longer or shorter; null: these prompts have none, or not kept."
+        ),
+    ] = None
     equal_prompts: Annotated[
         int | None, doc("Most first turns that have one prompt, 1: all differ; null: not kept.")
     ] = None

@@ -8,7 +8,7 @@ from harness.errors import page_address
 from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
-from harness.model import UNSET, IssueCode
+from harness.model import UNSET, IssueCode, UnsetType
 from harness.model.change import Flags, advised
 from harness.model.numbers import apart, digits_apart, percent_apart, short
 from harness.validity.rule import Evidence, Rule, Violation
@@ -17,7 +17,8 @@ IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 # Of the file of another tool, which has no scenario to change.
 _APART = "slots start spread, and output lengths that differ keep them so ([prompts] output_spread)"
 _SPREAD = "--set prompts.output_spread"
-_DECLARE = "declare the burst (--set load.start=together), or spread the answers"
+_DECLARE = "declare the burst (--set load.start=together)"
+_OR_SPREAD = f"{_DECLARE}, or spread the answers"
 
 
 @partial(
@@ -51,7 +52,7 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     measures=f"synchrony of the slots ({page_address('metrics', 'bursts-in-a-closed-loop')}), "
     "where the scenario declares no bursts",
     limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if more: two are not a burst",
-    hint=advised(_DECLARE, {_SPREAD: 0.1}),
+    hint=advised(_OR_SPREAD, {_SPREAD: 0.1}),
     cause="work",
 )
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
@@ -60,9 +61,11 @@ def _lockstep(cell: Evidence) -> Iterator[Violation]:
     if result is not None and result.in_bursts and cell.load.start_declared != "together":
         index, limit = apart(result.index, result.limit, 2)
         sends = f"synchrony {index}: sends come in bursts of about {result.burst:g}"
-        of_file = cell.facts.imported is not None
-        change: Flags = {_SPREAD: _spread(result.waves)}
-        yield Violation(sends, limit, _APART if of_file else _DECLARE, change=UNSET if of_file else change)
+        change: Flags | UnsetType = UNSET
+        hint = _DECLARE if cell.facts.imported is None else _APART
+        if cell.facts.workload.output_spread is not None:  # not all prompts have this key
+            hint, change = _OR_SPREAD, {_SPREAD: _spread(result.waves)}
+        yield Violation(sends, limit, hint, change=change)
 
 
 def _spread(waves: int) -> float:

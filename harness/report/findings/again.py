@@ -40,7 +40,6 @@ _KEYS = {
     REPEATS: "verdict.repeats",
     MOST: "verdict.max_repeats",
 }
-_PROMPTS = "--set prompts."
 _REPEATABLE = ("--set", "--engine-set")
 _OF_AUTO = {MOST, BUDGET, "--set verdict.max_repeats", "--set verdict.min_repeats"}
 
@@ -52,10 +51,7 @@ def taken(change: Change, summary: Summary, manifest: Manifest | None) -> Change
     if any(cell.imported for cell in summary.cells):
         return {}
     refused = (REQUESTS, DURATION) if summary.capacity else (WORKERS,) if is_tune(manifest) else ()
-    prompts = known(manifest.scenario.prompts) if manifest else None
-    unknown = {flag for flag in change if prompts and flag.startswith(_PROMPTS)}
-    unknown -= {f"{_PROMPTS}{key}" for key in prompts or ()}  # not every generator has each key
-    return {flag: value for flag, value in change.items() if flag not in refused and flag not in unknown}
+    return {flag: value for flag, value in change.items() if flag not in refused}
 
 
 def _of_tune(change: Change) -> Change:

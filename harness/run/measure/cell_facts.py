@@ -196,6 +196,7 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
         cold_cache=prepared.scenario.cache.state == "cold",
         content=content_of(prepared.scenario),
         images=prepared.scenario.images.words or None,
+        output_spread=getattr(prepared.scenario.prompts, "output_spread", None),
         equal_prompts=workload.equal_prompts,
     )
 

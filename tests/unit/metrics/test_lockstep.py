@@ -134,6 +134,19 @@ def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
     assert 'bursts of 8, as declared (start = "together"): x c8 r0' in said
 
 
+@pytest.mark.parametrize(
+    ("spread", "advice"),
+    [(None, ""), (0.0, ", or spread the answers: --set prompts.output_spread=0.35")],
+)
+def test_no_spread_is_advised_to_prompts_that_have_none(spread, advice):
+    """`bench run` refuses the key for shared-prefix."""
+    made, about = batches("spread")
+    about = replace(about, workload=replace(about.workload, output_spread=spread))
+    reasons = judge(Evidence(RequestView(made), about)).reasons
+    (hint,) = (reason.hint for reason in reasons if reason.code == "lockstep")
+    assert hint == f"declare the burst (--set load.start=together){advice}"
+
+
 def test_bursts_in_the_file_of_another_tool_are_no_reason_to_change_a_scenario():
     made, about = batches("spread")
     file = documents.made(Imported, tool="x", level="records", facts=["times", "load"])

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from harness.model.change import words
 from harness.model.comparison import Stopping
-from harness.report.findings.again import command, expected_s, taken, united
+from harness.report.findings.again import command, expected_s, united
 from harness.report.findings.conclude import conclude
 from harness.report.findings.next_steps import reason_and_time
 from tests.factories.documents import changed
@@ -18,12 +18,12 @@ from tests.unit.report.findings.test_next_steps import compared, interleaved
 RUN = ("bench", "run", "--scenario", "chat", "--backends", "a,b")
 
 
-def begun(*more, duration_s=None, resumed=(), stopping=None, order=(), backends="ab", prompts=None):
+def begun(*more, duration_s=None, resumed=(), stopping=None, order=(), backends="ab"):
     """What a manifest has of the command."""
     load = {} if duration_s is None else {"duration_s": duration_s}
     return SimpleNamespace(
         command=(*RUN, *more),
-        scenario=SimpleNamespace(load=load, prompts=prompts or {}),
+        scenario=SimpleNamespace(load=load),
         resumed_utc=resumed,
         backends=dict.fromkeys(backends),
         stopping=stopping,
@@ -107,13 +107,6 @@ def test_the_next_seed_is_another_one():
     assert command(manifest, changed_seed) == f"{shlex.join(RUN)} --seed 8"
     unknown = united([{"--seed": None}], made, None)
     assert command(None, unknown) == "the same command with `--seed N`"
-
-
-@pytest.mark.parametrize(("keys", "is_given"), [({"output_spread": 0.0}, True), ({"turns": 4}, False)])
-def test_no_key_is_set_that_the_generator_of_the_prompts_lacks(keys, is_given):
-    """`--set prompts.output_spread` was advised of shared-prefix, which refuses it."""
-    spread = {"--set prompts.output_spread": 0.2}
-    assert taken(spread, summary(cell("a")), begun(prompts=keys)) == (spread if is_given else {})
 
 
 def test_more_loads_get_the_budget_that_they_need():
