@@ -102,10 +102,9 @@ def _taken(source: Source) -> Iterator[Taken]:
     first = next(found, None)
     if first is None:
         raise _unknown(source.whole.where)
-    if (form := _known(first)).whole:
-        yield from form.read(first)
-        return
-    for document in chain([first], found):
+    form = _known(first)
+    yield from form.read(first)
+    for document in () if form.whole else found:
         yield from _known(document).read(document)
 
 
