@@ -15,7 +15,6 @@ from harness.model.change import (
     REPEATS,
     REQUESTS,
     SEED,
-    WORKERS,
     Change,
     Value,
     number,
@@ -50,8 +49,11 @@ def taken(change: Change, summary: Summary, manifest: Manifest | None) -> Change
     """
     if any(cell.imported for cell in summary.cells):
         return {}
-    refused = (REQUESTS, DURATION) if summary.capacity else (WORKERS,) if is_tune(manifest) else ()
-    return {flag: value for flag, value in change.items() if flag not in refused}
+    refused = (REQUESTS, DURATION) if summary.capacity else ()
+    asked = {flag: value for flag, value in change.items() if flag not in refused}
+    if is_tune(manifest):
+        asked = {flag: value for flag, value in asked.items() if _of_tune({flag: value})}
+    return asked
 
 
 def _of_tune(change: Change) -> Change:
@@ -62,7 +64,7 @@ def _of_tune(change: Change) -> Change:
             found[f"--set {_KEYS[flag]}"] = value
         elif flag == REPEATS:
             found[flag] = change.get(MOST, MOST_REPEATS) if value == AUTO else value
-        elif flag == SEED or flag.startswith("--set"):
+        elif flag == SEED or flag.startswith(_REPEATABLE):
             found[flag] = value
     return found
 

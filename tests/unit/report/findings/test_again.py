@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from harness.model.change import words
 from harness.model.comparison import Stopping
-from harness.report.findings.again import command, expected_s, united
+from harness.report.findings.again import command, expected_s, taken, united
 from harness.report.findings.conclude import conclude
 from harness.report.findings.next_steps import reason_and_time
 from tests.factories.documents import changed
@@ -223,9 +223,12 @@ def test_bench_tune_is_advised_what_it_takes():
         ({"--repeats": "auto"}, "--repeats 10"),
         ({"--repeats": "auto", "--max-repeats": 20, "--budget": 60}, "--repeats 20"),
         ({"--requests": 100, "--repeats": 6}, "--repeats 6 --set load.requests=100"),
+        ({"--engine-set context_tokens": 512}, "--engine-set context_tokens=512"),
     ):
         assert command(of_tune, change) == f"the same command with `{added}`"
         assert expected_s(made, of_tune, change) is None
+    asked = {"--workers": 2, "--seed": None, "--engine-set context_tokens": 512}
+    assert taken(asked, made, of_tune).keys() == asked.keys() - {"--workers"}
     steps = [step.do for step in conclude(made, of_tune).next_steps]
     assert steps
     assert not any("--concurrency" in step or "auto" in step for step in steps)
