@@ -25,6 +25,7 @@ ERROR_SHARE, ERROR_CHARS = 0.01, 400
 TOKEN_SHARE, TOKEN_CHARS, TOKEN_TIMES = 0.05, 16, 16  # no token of usual text is longer
 ALIKE = 0.75  # of the tokens of an answer; a model that repeats a phrase has at most half of them alike
 SILENT_SHARE, SILENT_LEAST = 0.05, 16
+ECHO_CHARS = 48  # of the beginnings of a prompt: an answer may well repeat a short question
 _SHOWN_CHARS = 60
 # Messages, not sentences about them: a model may be asked what an error means, or what a program prints.
 _ERROR = re.compile(
@@ -127,7 +128,7 @@ def _same(cell: Evidence) -> Iterator[Violation]:
     Rule,
     code=IssueCode.PROMPT_ECHOED,
     measures="answers to first turns that hold the beginnings of all messages sent, in their order; not "
-    "where these have fewer than 48 characters",
+    f"where these have fewer than {ECHO_CHARS} characters",
     limit=f"{SAME_SHARE:.0%} of the answers, {SAME_LEAST} at least",
     hint="the server gives the prompt back, so that TTFT is of a text it need not compute: have it leave the "
     "prompt out (`skip_prompt`, `return_full_text`, `echo`). It is no fault where prompts ask for it",

@@ -27,16 +27,8 @@ HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
 CONSTRAINT = "constraint"
-BEYOND = (
-    PARTS,
-    KINDS,
-    OVERLOAD,
-    GOODPUT,
-    HITS,
-    ADAPTERS,
-    IMAGES,
-    CONSTRAINT,
-)  # claims that no verdict is about
+# Claims that no verdict is about.
+BEYOND = (PARTS, KINDS, OVERLOAD, GOODPUT, HITS, ADAPTERS, IMAGES, CONSTRAINT)
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -71,10 +63,9 @@ def load_words(point: LoadPoint) -> str:
 def claims(summary: Summary, group: Group) -> list[Claim]:
     """Everything that was found at this load, most important first, doubts last."""
     found = list(_findings(summary, group))
-    if len(group.rows) == 1 and (text := _parts(group.rows[0])):  # of several backends the table has them
-        found.append((PARTS, text))
-    if len(group.rows) == 1 and (text := kinds_words(group.rows[0])):
-        found.append((KINDS, text))
+    if len(group.rows) == 1:  # of several backends the table has them, or the notes
+        alone = ((PARTS, _parts(group.rows[0])), (KINDS, kinds_words(group.rows[0])))
+        found += [claim for claim in alone if claim[1]]
     if texts := [text for row in group.rows if (text := _overload(row))]:
         found.append((OVERLOAD, plain(f"{'; '.join(texts)}: latencies depend on how long was sent", 600)))
     if text := goodput_words(group):

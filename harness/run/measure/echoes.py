@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from harness.records.layout import Outcome, Phase, Records
+from harness.validity.answers import ECHO_CHARS
 from harness.workload.prompts.request import ChatRequest, Message
 
 _HEAD_CHARS = 64  # of a message
-_LEAST_CHARS = 48  # of all heads: an answer may well repeat a short question
 
 
 def echoed(records: Records, requests: Iterable[ChatRequest]) -> int:
@@ -18,7 +18,7 @@ def echoed(records: Records, requests: Iterable[ChatRequest]) -> int:
     """
     rows = records.requests[: len(records.texts)]
     measured = (rows["phase"] == Phase.MEASURE) & (rows["outcome"] == Outcome.OK)
-    places = np.flatnonzero(measured & (rows["output_chars"] >= _LEAST_CHARS)).tolist()
+    places = np.flatnonzero(measured & (rows["output_chars"] >= ECHO_CHARS)).tolist()
     at = dict(zip(rows["seq"][places].tolist(), places, strict=True))  # the texts may lie on disk
     return sum(
         _repeats(request.messages, records.texts[at[seq]])
@@ -38,4 +38,4 @@ def _repeats(messages: Iterable[Message], text: str) -> bool:
         seen, end = seen + len(begin), at + len(content.strip())
         if end >= len(text):
             break
-    return seen >= _LEAST_CHARS
+    return seen >= ECHO_CHARS
