@@ -85,7 +85,8 @@ class Lives(Stored):
         host, version = self.manifest.document.host, engine_version(engine.facts)
         key = noise.key(host, self.prepared, backend, version)
         self.manifest.engine_started(label, engine.facts, key)
-        self.ui.note(f"{label}: {version or 'version unknown'} at {' and '.join(engine.urls)}")
+        at = f"at {' and '.join(engine.urls)}"
+        self.ui.note(f"{label}: {version} {at}" if version else f"{label}: {at}, which names no version")
         self._show_known(label, engine)
         return engine
 

@@ -339,15 +339,17 @@ def _hint(url: str, status: int, chosen: str | None) -> str:
     if status == TOO_MANY:
         return RATE_HINT
     scheme, _, rest = url.partition("://")
-    other = ("http" if scheme == "https" else "https") + f"://{rest}"
-    with closing(Client(other)) as client:
-        try:
-            answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
-            answers = answer.ok or answer.refuses_key
-        except SetupError as error:
-            answers = "CERTIFICATE" in error.what
-    if answers:
-        return f"a server answers at {other}"
+    origin = rest.partition("/")[0]
+    others = [f"{scheme}://{origin}"] if origin != rest else []  # the path may be one that nothing is behind
+    for other in (("http" if scheme == "https" else "https") + f"://{rest}", *others):
+        with closing(Client(other)) as client:
+            try:
+                answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
+                answers = answer.ok or answer.refuses_key
+            except SetupError as error:
+                answers = "CERTIFICATE" in error.what
+        if answers:
+            return f"a server answers at {other}"
     if REDIRECTED <= status < REFUSED:
         return "use the address that it redirects to, up to /v1"
     unlisted = "; --model-name names the model where a server lists none" if status and not chosen else ""

@@ -259,6 +259,8 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
         if error.where == f"{where}:request" and "did you mean" not in (error.hint or ""):
             field = "NAME" if error.key == "extra_body" else error.key
             error.hint = f"any other field of the API is request.fields.{field}"
+            if error.key.startswith("max_") and error.key.endswith("_tokens"):  # the field has several names
+                error.hint = "the length of answers belongs to the prompts: --output-tokens N"
         raise
     scenario.scenario.check(f"{where}:scenario")
     check_text(

@@ -118,6 +118,7 @@ def test_a_scenario_is_complete_in_itself():
             "any other field of the API is request.fields.NAME",
         ),
         (("[load]", "[request]\nstop = 1\n[load]"), "unknown key 'stop'", "API is request.fields.stop"),
+        (("[load]", "[request]\nmax_tokens = 1\n[load]"), "unknown key 'max_tokens'", "--output-tokens N"),
         (("[load]", "[request]\ntemprature = 1\n[load]"), "'temprature'", "did you mean 'temperature'?"),
         (("[load]", "[laod]"), "x.toml: unknown key 'laod'", "did you mean 'load'?"),
         (("[prompts]", "[prompt]"), "x.toml: unknown key 'prompt'", "did you mean 'prompts'?"),

@@ -146,6 +146,14 @@ def test_a_list_of_models_that_is_not_there_yet_or_is_elsewhere_has_a_hint_of_it
     assert hint in error
 
 
+@pytest.mark.parametrize("path", ["/v1/v1", "/v2", "/api/openai"])
+def test_a_path_with_nothing_behind_it_has_the_address_that_answers_as_its_hint(called, path):
+    with server() as address:
+        code, error = called(address + path)
+    assert code == ExitCode.SETUP
+    assert f"hint: a server answers at {address}\n" in error
+
+
 def test_a_key_is_asked_for_taken_from_the_environment_and_never_shown(called, monkeypatch):
     with server(key="sekrit-123") as address:
         code, error = called(address)
