@@ -96,7 +96,7 @@ class Server:
         if answer.missing:
             hint = f"is this {self.definition.backend.title}? openai=URL takes any server"
             if self.definition.name == "openai":
-                hint = "the address is what comes before /v1; --model-name names the model where it lists none"
+                hint = "the address is what comes before /v1; where it lists no model: --model-name"
             elif self.definition.metrics is not None:
                 hint += "; behind a gateway name the engine's own address too: --metrics-url"
             raise SetupError("no such path on this server", where=answer.url, hint=hint)
