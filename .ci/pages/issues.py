@@ -27,7 +27,8 @@ The cause of an INVALID cell decides what follows:
 |---|---|
 | engine | the run failed, which counts against the engine ([verdicts.md](verdicts.md#runs-that-fail)) |
 | client, machine | it is measured again, at most twice, unless it took more than half an hour |
-| work | it is about what was asked for, so measuring again is no better |
+| either | other clients used the engine, or its counts are wrong; it is measured again likewise |
+| work | it is about what was asked for, or a habit or count of the server, so measuring again is no better |
 
 Of several causes an engine that died or restarted comes first, then a machine that stood still. After these
 come the client, the machine and the engine. The client comes last where its fault only made the load easier:

@@ -28,8 +28,8 @@ TOO_WIDE = 0.5  # a tolerance of half of what is expected finds nothing
 
 _PLANNED = "planned = ended in any way + never due"
 _LITTLE = "Little's law: in flight = requests/s × time in system"
-_ENGINE = "in flight: no more by the engine's gauges than by the client's records"
-_COUNTED = {
+ENGINE = "in flight: no more by the engine's gauges than by the client's records"
+COUNTED = {
     "prompt_tokens": "prompt tokens: by the engine's counters = in its answers",
     "output_tokens": "output tokens: by the engine's counters = in its answers",
 }
@@ -42,22 +42,6 @@ _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
 _NO_ANSWER = "no answer in the window"
 NO_SCHEDULE = "when requests were to leave is not known"
-
-
-def hint(law: Law, facts: CellFacts) -> str:
-    if law.law not in (_ENGINE, *_COUNTED.values()):
-        return "a record or a figure of this cell is wrong: measure it again, and report it"
-    engine, cause = "this engine", "one of the two counts is wrong"
-    if law.law != _ENGINE and known(facts.roles) is not None:
-        engine, cause = "these engines", "a role of --metrics-url is wrong: prompts are counted at prefill "
-        cause += "engines, answers at decode engines"
-    return cause if counts_fewer(law) else f"other clients used {engine} meanwhile, or {cause}"
-
-
-def counts_fewer(law: Law) -> bool:
-    """Whether engines counted fewer tokens than answers report, which no other client can cause."""
-    counted, reported = law.measured, law.expected
-    return law.law in _COUNTED.values() and counted is not None and counted < (reported or 0)
 
 
 def compute(cell: CellView) -> Figures:
@@ -147,16 +131,16 @@ def _engine_in_flight(cell: Cell) -> Law:
     """More in flight at the engine than here is another client's work. Fewer is fine: gauges leave out the
     way to the queue."""
     if cell.facts.request.api in WITHOUT_TEXT:
-        return Law(_ENGINE, why="an engine counts the parts of a request apart")
+        return Law(ENGINE, why="an engine counts the parts of a request apart")
     window = cell.window
     gauges = [cell.telemetry.get(f"engine.{name}") for name in ("running", "waiting")]
     means = [series.mean(samples, window) for samples in gauges]
     ours = in_flight.mean(cell.records.requests, window.start_ns, window.end_ns)
     if None in means or ours is None:
-        return Law(_ENGINE, why="the engine's queue was not sampled over the window")
+        return Law(ENGINE, why="the engine's queue was not sampled over the window")
     samples = gauges[0].between(window.start_ns, window.end_ns).values
     if len(samples) < FEWEST:
-        return Law(_ENGINE, why=f"the engine's queue was sampled fewer than {FEWEST} times in the window")
+        return Law(ENGINE, why=f"the engine's queue was sampled fewer than {FEWEST} times in the window")
     error = float(samples.std()) / len(samples) ** 0.5
     theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
     if theirs > ours + tolerance:
@@ -164,8 +148,8 @@ def _engine_in_flight(cell: Cell) -> Law:
         early = sent[sent["end_ns"] < window.end_ns]
         given_up = np.isin(early["outcome"], CLIENT_ENDED).any()
         if given_up or _shares_an_address(cell.facts):
-            return Law(_ENGINE, theirs, ours, tolerance, None, _GIVEN_UP if given_up else _SHARED)
-    return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)
+            return Law(ENGINE, theirs, ours, tolerance, None, _GIVEN_UP if given_up else _SHARED)
+    return Law(ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)
 
 
 def _shares_an_address(facts: CellFacts) -> bool:
@@ -189,7 +173,7 @@ def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
     tokens that never arrived."""
     counters = facts.server_counters or {}
     sent = requests[requests["sent_ns"] != UNKNOWN]
-    for field, law in _COUNTED.items():
+    for field, law in COUNTED.items():
         if field not in counters:
             yield Law(law, why="the engine has no such counter")
         elif facts.counter_restarts:

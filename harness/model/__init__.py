@@ -177,7 +177,7 @@ from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_js
 from harness.model.replicas import Replica, Replicas, Roles
 from harness.model.sampled import Sampled, SampledSource
 from harness.model.summary import ModelName, RunWarning, Summary, labels
-from harness.model.validity import VERDICTS, Doubt, Reason, Validity
+from harness.model.validity import VERDICTS, Cause, Doubt, Reason, Validity
 from harness.model.workload import (
     ArrivalStatistics,
     CardLoad,

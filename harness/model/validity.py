@@ -9,6 +9,10 @@ from harness.model.record import UNSET, Record, UnsetType, doc
 
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]
 Doubt = Literal["SUSPECT", "INVALID"]
+# engine: the run failed, which counts against the engine. client and machine: nothing about the engine, so
+# an INVALID cell is measured again. either: other clients of the engine or its own counts; also measured
+# again. work: of what was asked, or a habit of the server; measuring again is no better.
+Cause = Literal["engine", "client", "machine", "either", "work"]
 VERDICTS: tuple[Verdict, ...] = ("VALID", "SUSPECT", "INVALID")  # from best to worst
 
 
@@ -30,6 +34,10 @@ class Reason(Record, frozen=True):
         doc("Requests that the advice would need, measured or for warm-up; not written: not known, or none."),
     ] = UNSET
     change: Annotated[Flags | UnsetType, doc(FLAGS)] = UNSET
+    cause: Annotated[
+        Cause | UnsetType,
+        doc("Cause of this reason, where it is not that of its rule; not written: the rule's."),
+    ] = UNSET
 
     def doubts(self, path: str) -> bool:
         """Whether it makes the value at a dotted path in a cell doubtful, such as `ttft_ms.p50`."""

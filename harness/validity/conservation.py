@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.errors import page_address
-from harness.metrics.conservation import hint
-from harness.model import IssueCode
+from harness.metrics.conservation import COUNTED, ENGINE
+from harness.model import Cause, IssueCode, Law, known
 from harness.model.numbers import digits_apart, fixed, short
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -16,10 +16,11 @@ BROKEN_TIMES, BROKEN_SHARE = 3.0, 0.1  # of the tolerance of a law, and of what 
 @partial(
     Rule,
     code=IssueCode.DOES_NOT_ADD_UP,
-    measures=f"each law ({page_address('metrics', 'conservation-laws')}): the reason names it",
+    measures=f"each law: the reason names it, and the law its cause "
+    f"({page_address('metrics', 'conservation-laws')})",
     limit=f"its tolerance; INVALID beyond {BROKEN_TIMES:g} of them and {BROKEN_SHARE:.0%}",
     verdicts=("SUSPECT", "INVALID"),
-    hint="measure the cell again; the reason says whether other clients may have used the engine",
+    hint="a record or a figure of this cell is wrong: measure it again, and report it",
     cause="client",
     eases=True,
 )
@@ -30,12 +31,35 @@ def _broken(cell: Evidence) -> Iterator[Violation]:
             continue
         broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
         found, wanted, allowed = _apart(measured, expected, tolerance)
+        cause, hint = _why(law, cell)
         yield Violation(
-            f"{law.law}: {found}",
-            f"{wanted} ± {allowed}",
-            hint(law, cell.facts),
+            f"{law.law}: {found} seen, {wanted} expected",
+            f"a difference of {allowed}" if tolerance else "no difference",
+            hint,
             "INVALID" if abs(measured - expected) > broken else "SUSPECT",
+            cause=cause,
         )
+
+
+def _why(law: Law, cell: Evidence) -> tuple[Cause, str | None]:
+    """Who broke the law, and what to do where that is not the rule's advice.
+
+    Another client adds to prompt and to output tokens: it is ruled out where one of the two is not more.
+    """
+    counted = [other for other in cell.laws if other.law in COUNTED.values()]
+    if law.law != ENGINE and law not in counted:
+        return "client", None
+    engine, wrong = "this engine", "one of the two counts is wrong"
+    if law in counted and known(cell.facts.roles) is not None:
+        engine, wrong = "these engines", "a role of --metrics-url is wrong: prompts are counted at prefill "
+        wrong += "engines, answers at decode engines"
+    if law in counted and any(other.holds or _fewer(other) for other in counted):
+        return "work", f"{wrong}; no other client can cause that, and measuring again is no better"
+    return "either", f"other clients used {engine} meanwhile, or {wrong}"
+
+
+def _fewer(law: Law) -> bool:
+    return law.measured is not None and law.expected is not None and law.measured < law.expected
 
 
 def _apart(measured: float, expected: float, tolerance: float) -> tuple[str, str, str]:

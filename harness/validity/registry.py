@@ -7,7 +7,7 @@ SUSPECT: usable with the stated doubt.
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from harness.model import Imported, IssueCode, Reason, Validity
+from harness.model import Cause, Imported, IssueCode, Reason, Validity, known
 from harness.validity import (
     answers,
     arrivals,
@@ -27,7 +27,7 @@ from harness.validity import (
     structured,
     usage,
 )
-from harness.validity.rule import Cause, Evidence, Rule
+from harness.validity.rule import Evidence, Rule
 
 # Each has a docstring that names it, and RULES.
 FAMILIES: tuple[ModuleType, ...] = (
@@ -50,6 +50,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     conservation,
 )
 _ORDER = list(IssueCode)
+_AT_FAULT: tuple[Cause, ...] = ("client", "machine", "engine")
 RULES: Mapping[IssueCode, Rule] = MappingProxyType(
     {
         rule.code: rule
@@ -74,41 +75,40 @@ def unchecked(file: Imported | None) -> list[IssueCode]:
     return [code for code in RULES if not imported.applies(code, file)]
 
 
-def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
-    """The cause of an INVALID cell and its code; None for other cells.
-
-    If engine and client are both at fault, the client may have caused the failures and has the blame; not if
-    its fault makes the load easier, as idle slots do. A code that no rule knows counts as the work's and
-    decides nothing.
-    """
-    if validity.verdict != "INVALID":
-        return None
-    codes = [reason.code for reason in validity.reasons if reason.verdict == "INVALID"]
-    rules = [RULES[code] for code in codes if code in RULES]
-    if certain := [rule for rule in rules if rule.certain]:
-        # A dead engine cannot be measured again, whatever else stood still.
-        sure = next((rule for rule in certain if rule.cause == "engine"), certain[0])
-        return sure.cause, sure.code
-    harder = [rule for rule in rules if not rule.eases or rule.cause == "engine"]
-    order: tuple[Cause, ...] = ("client", "machine", "engine")
-    for candidates in (harder, rules):
-        for cause in order:
-            if matching := next((rule for rule in candidates if rule.cause == cause), None):
-                return cause, matching.code
-    return ("work", codes[0]) if codes else None
+def cause_of(reason: Reason) -> Cause:
+    """The reason's own cause, else its rule's. A code that no rule knows counts as the work's."""
+    rule = RULES.get(reason.code)
+    return known(reason.cause) or (rule.cause if rule else "work")
 
 
 def decisive(validity: Validity) -> tuple[Cause, Reason] | None:
-    """The cause of an INVALID cell as `blame` finds it, and the reason that shows it; None for other cells.
+    """The cause of an INVALID cell, and the reason that shows it; None for other cells.
 
-    A rule may have lesser doubts too, under the same code.
+    If engine and client are both at fault, the client may have caused the failures and has the blame; not if
+    its fault makes the load easier, as idle slots do. A code that no rule knows decides nothing.
     """
-    if (blamed := blame(validity)) is None:
-        return None
-    cause, code = blamed
-    return cause, next(
-        reason for reason in validity.reasons if (reason.code, reason.verdict) == (code, "INVALID")
-    )
+    broken = [(cause_of(reason), reason) for reason in validity.reasons if reason.verdict == "INVALID"]
+    by_rules = [(cause, reason) for cause, reason in broken if reason.code in RULES]
+    if certain := [found for found in by_rules if RULES[found[1].code].certain]:
+        # A dead engine cannot be measured again, whatever else stood still.
+        return next((found for found in certain if found[0] == "engine"), certain[0])
+    harder = [found for found in by_rules if found[0] == "engine" or not RULES[found[1].code].eases]
+    for candidates, order in ((harder, _AT_FAULT), (by_rules, (*_AT_FAULT, "work", "either"))):
+        for cause in order:
+            if matching := next((found for found in candidates if found[0] == cause), None):
+                return matching
+    return next(iter(broken), None)
+
+
+def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
+    """The cause of an INVALID cell as `decisive` finds it, and its code; None for other cells."""
+    found = decisive(validity)
+    return (found[0], found[1].code) if found else None
+
+
+def spoiled(cause: Cause | None) -> bool:
+    """Whether a doubt of this cause says nothing of the engine, so that measuring again may be better."""
+    return cause in ("client", "machine", "either")
 
 
 def eases(code: IssueCode) -> bool:

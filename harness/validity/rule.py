@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness.metrics.view import Figures, RequestView
 from harness.model import (
     UNSET,
     Answers,
+    Cause,
     CellFacts,
     ClientStats,
     Doubt,
@@ -27,9 +28,6 @@ from harness.model.numbers import counted
 from harness.records.layout import Phase, Records
 from harness.records.request_table import RequestTable
 
-# engine: the run failed, which counts against the engine. client and machine: nothing about the engine, so
-# an INVALID cell is measured again. work: of what was asked; measuring again is no better.
-Cause = Literal["engine", "client", "machine", "work"]
 _ROOM = 1.2  # times the duration that should be enough
 LONGEST_AGAIN_S = 1_800.0  # of a cell that is measured again: a soak of hours is its user's to begin again
 
@@ -115,6 +113,7 @@ class Violation(NamedTuple):
     failure: str | UnsetType = UNSET
     requests_needed: int | UnsetType = UNSET
     change: Flags | UnsetType = UNSET
+    cause: Cause | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +152,5 @@ class Rule:
                 violation.failure,
                 violation.requests_needed,
                 violation.change,
+                violation.cause,
             )

@@ -7,7 +7,7 @@ from harness.model import Backlog, CellResult, IssueCode, Reason
 from harness.model.figures import share_of
 from harness.model.numbers import counted, percent_of_all, short
 from harness.stats.binomial import share_above, trials_needed
-from harness.validity import RULES, eases
+from harness.validity import cause_of, eases, spoiled
 
 # Share of the arrivals of an open loop that may stay unanswered, in addition to what chance leaves.
 BACKLOG_TOLERANCE = 0.01
@@ -18,7 +18,6 @@ LEAST_SPANS = 3.0  # least length of a window, in times that a request is in the
 LEAST_SHARE = 0.8  # least length of a probe, as a share of the seconds that it was to last
 UNKNOWN_LATENCY = "a latency with a limit is not known"
 FAILURES_ALLOWED = 2  # requests outside a limit, in the smallest probe that can still keep it
-_NOT_THE_SERVER = frozenset(code for code, rule in RULES.items() if rule.cause in ("client", "machine"))
 
 
 def answers_needed(slo: Mapping[str, Mapping[str, float]]) -> int:
@@ -49,9 +48,9 @@ def refuted(cell: CellResult, *, short: bool = False) -> Iterator[str]:
 
 
 def is_spoiled(cell: CellResult, *, short: bool = False) -> bool:
-    """Whether the first of the reasons of `why_not_kept` is one of the client or the machine."""
+    """Whether the first of the reasons of `why_not_kept` says nothing of the server."""
     first = next(_counted(cell, steady=not short), None)
-    return first is not None and first.code in _NOT_THE_SERVER
+    return first is not None and spoiled(cause_of(first))
 
 
 def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:

@@ -17,7 +17,7 @@ from harness.model.grouping import grouped
 from harness.model.json_path import number_at
 from harness.model.per_user import Reach
 from harness.stats.between import Between, Point, between, stretch
-from harness.validity import blame
+from harness.validity import blame, spoiled
 from harness.verdicts.evidence import ALL, doubts, state_of
 from harness.verdicts.pairs import MOST_TOGETHER
 from harness.verdicts.ratio import rounding
@@ -155,7 +155,7 @@ def _start_of(cell: CellResult) -> int:
 
 def _spoiled(cell: CellResult) -> bool:
     blamed = blame(cell.validity) if cell.invalid else None
-    return blamed is not None and blamed[0] in ("client", "machine")
+    return blamed is not None and spoiled(blamed[0])
 
 
 def _point(cell: CellResult, owner: Owner) -> Point | None:

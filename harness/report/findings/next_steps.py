@@ -38,7 +38,7 @@ from harness.report.findings.missing_loads import missing_loads
 from harness.report.findings.undecided import undecided
 from harness.report.view import labels, repeats
 from harness.report.wording import are, listing, plain, were
-from harness.validity import LONGEST_AGAIN_S, RULES, blame
+from harness.validity import LONGEST_AGAIN_S, RULES, blame, spoiled
 from harness.verdicts.capacity import invalid_cells
 from harness.verdicts.per_user import asked_speeds
 
@@ -215,7 +215,7 @@ def _broken(summary: Summary, judged: Sequence[CellResult], codes: Collection[st
 def _took_too_long(cell: CellResult) -> bool:
     """Whether its INVALID measurement would have been made again, had it been shorter."""
     blamed = blame(cell.validity)
-    ours = blamed is not None and blamed[0] in ("client", "machine")
+    ours = blamed is not None and spoiled(blamed[0])
     return ours and cell.sample is not None and cell.sample.seconds > LONGEST_AGAIN_S
 
 

@@ -8,7 +8,6 @@ from typing import Self
 
 from harness.doctor.result import advice
 from harness.errors import DamagedError, SpecError, StorageError
-from harness.metrics.conservation import counts_fewer
 from harness.metrics.pooled import samples
 from harness.model import CellFacts, CellResult, Failure, IssueCode, LoadPoint, Summary, known
 from harness.plan import highest_load, slots_of
@@ -23,7 +22,7 @@ from harness.run.setup.prepare import Prepared
 from harness.sampling import machine
 from harness.store import RunFolder, seal
 from harness.summary import FolderSamples, extras_of, look_of, summarise_run, summarise_view, view_of
-from harness.validity import LONGEST_AGAIN_S, decisive, notices
+from harness.validity import LONGEST_AGAIN_S, decisive, notices, spoiled
 from harness.verdicts.sequential import LookResult
 from harness.workload.traces import Trace
 
@@ -214,21 +213,20 @@ def summarised(folder: RunFolder) -> frozenset[str]:
 def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:
     """Moves the files of a spoiled cell, warns, and returns why it is to be measured again.
 
-    None: the cell stays, because the engine is at fault, a role was given to the wrong engine, it took longer
-    than `LONGEST_AGAIN_S`, or it was measured again `_MOST_AGAIN` times.
+    None: the cell stays, because measuring it again is no better, it took longer than `LONGEST_AGAIN_S`, or
+    it was measured again `_MOST_AGAIN` times.
     """
     name, found = cell.cell, decisive(cell.validity)
-    if found is None or found[0] not in ("client", "machine"):
+    if found is None or not spoiled(found[0]):
         return None
     cause, reason = found
-    if reason.code == IssueCode.DOES_NOT_ADD_UP and cell.roles and any(map(counts_fewer, cell.conservation)):
-        return None
     if cell.sample is not None and cell.sample.seconds > LONGEST_AGAIN_S:
         return None
     if folder.times_set_aside(name, whole=True) >= _MOST_AGAIN:
         return None
     kept = folder.set_aside(name)
     text = f"{name} was measured again: {reason.code}, {reason.measured}; limit {reason.limit}"
-    hint = f"{reason.hint}; put down to the {cause}, not to the engine; see {kept}"
+    blamed = "" if cause == "either" else f"put down to the {cause}, not to the engine; "
+    hint = f"{reason.hint}; {blamed}see {kept}"
     manifest.warn(notices.MEASURED_AGAIN.warning(text, hint))
     return text

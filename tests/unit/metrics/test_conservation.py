@@ -13,7 +13,7 @@ from harness.metrics.window import Window, measured_window, work_shares
 from harness.model import Imported, Law, Requests
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.series import Samples, Telemetry
-from harness.validity import Evidence, judge
+from harness.validity import Evidence, blame, judge
 from tests.factories import documents
 from tests.factories.recorded import MS, facts, load, records, requested, summarise_cell
 
@@ -164,9 +164,29 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert (found.measured, found.expected, found.holds) == (64 + more, 64, False)
     (reason,) = judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons[-1:]
     assert (reason.code, reason.verdict) == ("does-not-add-up", verdict)
-    assert reason.limit == "64 ± 0"
-    assert ("other clients" in reason.hint) == (more > 0)
+    assert (reason.measured, reason.limit) == (f"{found.law}: {64 + more} seen, 64 expected", "no difference")
+    assert (reason.cause, "other clients" in reason.hint) == ("either" if more > 0 else "work", more > 0)
     assert "one of the two counts is wrong" in reason.hint
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "output_tokens", "causes"),
+    [
+        (160, 94, ["work"]),  # another client would have sent a prompt too
+        (150, 94, ["work", "work"]),
+        (190, 94, ["either", "either"]),
+        (None, 94, ["either"]),
+        (190, 34, ["work", "work"]),
+    ],
+)
+def test_a_count_that_no_other_client_can_cause_is_the_servers(prompt_tokens, output_tokens, causes):
+    counters = {"prompt_tokens": prompt_tokens, "output_tokens": output_tokens}
+    counters = {name: float(count) for name, count in counters.items() if count is not None}
+    given = cell(closed_loop(), server_counters=counters)
+    validity = judge(Evidence(RequestView(given.records), given.facts, laws=laws(given)))
+    found = [reason for reason in validity.reasons if reason.code == "does-not-add-up"]
+    assert [reason.cause for reason in found] == causes
+    assert blame(validity) == (causes[0], "does-not-add-up")
 
 
 def test_what_two_replicas_count_under_the_names_of_roles_is_put_down_to_the_roles():
@@ -183,16 +203,19 @@ def test_what_two_replicas_count_under_the_names_of_roles_is_put_down_to_the_rol
 @pytest.mark.parametrize(
     ("measured", "expected", "tolerance", "words"),
     [
-        (1234567.0, 1236999.0, 123.4, ("1234567", "1236999 ± 123")),
-        (3.981234, 4.123456, 0.0531, ("3.981", "4.123 ± 0.053")),
-        (4.1044, 4.0, 0.1, ("4.104", "4.000 ± 0.1")),  # broken by little, it does not read as kept
+        (1234567.0, 1236999.0, 123.4, ("1234567", "1236999", "123")),
+        (3.981234, 4.123456, 0.0531, ("3.981", "4.123", "0.053")),
+        (4.1044, 4.0, 0.1, ("4.104", "4.000", "0.1")),  # broken by little, it does not read as kept
     ],
 )
 def test_a_figure_has_the_digits_that_its_tolerance_tells_apart(measured, expected, tolerance, words):
     given = cell(closed_loop())
     found = Law("in flight", measured=measured, expected=expected, tolerance=tolerance, holds=False)
     (reason,) = judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons[-1:]
-    assert (reason.measured, reason.limit) == (f"in flight: {words[0]}", words[1])
+    seen, expected, apart = words
+    assert reason.measured == f"in flight: {seen} seen, {expected} expected"
+    assert reason.limit == f"a difference of {apart}"
+    assert reason.cause == "client"
 
 
 @pytest.mark.parametrize(("counted", "holds"), [(320.0, None), (160.0, True), (159.0, False)])

@@ -73,6 +73,19 @@ def test_who_is_to_blame(codes, expected):
     assert blame(Validity.of(reasons)) == expected
 
 
+@pytest.mark.parametrize(
+    ("causes", "expected"),
+    [(["either", "work"], "work"), (["work", "client"], "client"), (["either", "engine"], "engine")],
+)
+def test_the_cause_of_a_reason_counts_before_that_of_its_rule(causes, expected):
+    reasons = [
+        Reason(IssueCode.DOES_NOT_ADD_UP, "INVALID", f"law {number}", "", "", cause=cause)
+        for number, cause in enumerate(causes)
+    ]
+    cause, reason = decisive(Validity.of(reasons))
+    assert (cause, reason.measured) == (expected, f"law {causes.index(expected)}")
+
+
 def test_doubts_beside_it_do_not_count_and_a_valid_cell_has_no_blame():
     reasons = [
         Reason(IssueCode.CLIENT_BUSY, "SUSPECT", "", "", ""),

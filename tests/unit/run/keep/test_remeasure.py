@@ -1,8 +1,9 @@
 """Cells that the client or the machine spoiled: set aside and measured again, twice at most."""
 
 import pytest
+from msgspec import structs
 
-from harness.metrics.conservation import _COUNTED
+from harness.model import UNSET
 from harness.run.keep.stored import set_aside
 from harness.store import RunFolder
 from tests.factories.documents import changed
@@ -68,14 +69,23 @@ def test_what_is_not_the_clients_doing_stays(folder, code):
 
 
 @pytest.mark.parametrize(
-    ("counted", "roles", "stays"),
-    [(80, {"of": {}}, True), (240, {"of": {}}, False), (80, None, False)],
-    ids=["fewer", "more", "no roles"],
+    ("cause", "put_down"),
+    [
+        ("work", None),
+        ("client", "; put down to the client, not to the engine"),
+        ("either", ""),
+        (UNSET, "; put down to the client, not to the engine"),
+    ],
 )
-def test_engines_of_the_wrong_role_count_too_few_however_often_they_are_asked(folder, counted, roles, stays):
-    law = {"law": _COUNTED["output_tokens"], "measured": counted, "expected": 160, "holds": False}
-    made = changed(measured(folder, "does-not-add-up"), conservation=[law], roles=roles)
-    assert (set_aside(folder, Warnings(), made) is None) == stays
+def test_who_broke_a_law_decides_whether_its_cell_is_measured_again(folder, cause, put_down):
+    made, warnings = measured(folder, "does-not-add-up"), Warnings()
+    (reason,) = made.validity.reasons
+    made = changed(made, validity={"reasons": (structs.replace(reason, cause=cause),)})
+    assert (set_aside(folder, warnings, made) is None) == (put_down is None)
+    kept = f"set-aside/{made.cell}.1"
+    assert [one.hint for one in warnings.found] == (
+        [] if put_down is None else [f"free its core{put_down}; see {kept}"]
+    )
 
 
 @pytest.mark.parametrize(("seconds", "stays"), [(1_800.0, False), (1_801.0, True)])
