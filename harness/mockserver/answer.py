@@ -134,7 +134,8 @@ class Answer:
         sent = 0
         for thought, end in ((True, self._reasoning_tokens), (False, self.script.tokens)):
             while sent < end:
-                size = min(self.habits.tokens_per_event, end - sent) if sent else 1
+                wanted = self.habits.tokens_per_event if sent else self.habits.first_event_tokens
+                size = min(wanted, end - sent)
                 *_, due_ns = islice(self.script.dues_ns, size)
                 begin = first + sent
                 data = b"".join(words[index % len(words)] for index in range(begin, begin + size))

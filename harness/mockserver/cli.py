@@ -93,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _habit(group, "--counts-reasoning", "count reasoning tokens in the usage of a chat")
     reasoning = "field of reasoning tokens (default: reasoning_content)"
     group.add_argument("--reasoning-field", metavar="NAME", help=reasoning)
+    _count(group, "--first-event-tokens", "tokens of the first event (default: 1)")
     _count(group, "--tokens-per-event", "tokens per event after the first (default: 1)")
     _count(group, "--events-per-write", "events per write after the first (default: 1)")
     _amount(group, "--keepalive-ms", "MS", "send an SSE comment after MS of silence")

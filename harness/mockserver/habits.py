@@ -21,7 +21,8 @@ class Habits:
     reasoning_tokens: int = 0  # so many tokens come as reasoning first
     reasoning_field: str = "reasoning_content"
     counts_reasoning: bool = False  # in the usage of a chat
-    tokens_per_event: int = 1
+    first_event_tokens: int = 1
+    tokens_per_event: int = 1  # of the events after the first
     events_per_write: int = 1
     keepalive_ms: float = 0.0  # an SSE comment after so long a silence; 0: none
     crlf: bool = False

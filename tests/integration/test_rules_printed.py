@@ -121,6 +121,16 @@ RUNS = {
         {"max_running": 2},
         size=(*RATE, "--set", "load.max_in_flight=2"),
     ),
+    "arrivals that the cap held back": Run(
+        (
+            (
+                SUSPECT,
+                "arrivals-differ",
+                r"[^;]*KS distance 0\.[3-6]\d*; limit [^;]*KS distance 0 to 0\.1\d+ \(Poisson\)",
+            ),
+        ),
+        size=("--rate", "60", "--requests", "120", "--set", "load.max_in_flight=4"),
+    ),
     "requests over the cap": Run(
         ((INVALID, "dropped-requests", r"[23]\d of 40"),),
         size=(*RATE, "--set", "load.max_in_flight=2", "--set", "load.over_cap=drop"),
@@ -131,6 +141,17 @@ RUNS = {
             (SUSPECT, "finish-reason-unknown", r'4 of 16 answers: 4 "halted"'),
         ),
         {"fault": ["odd-finish:every=4", "not-streamed"]},
+    ),
+    "first events of six tokens": Run(
+        (
+            (
+                SUSPECT,
+                "first-event-tokens",
+                r"about 6\.0 tokens in first arrivals, by their letters: TPOT may be 20% low",
+            ),
+        ),
+        {"first_event_tokens": 6},
+        ("--output-tokens", "26"),
     ),
     "no usage": Run(
         (
@@ -207,6 +228,23 @@ RUNS = {
         SHAPES,
         scenario="structured-output",
     ),
+    "shapes that are ignored": Run(
+        ((SUSPECT, "structured-ignored", r"0% of the whole answers are valid \(\w+\)"),),
+        {"fault": "error-text"},
+        SHAPES,
+        scenario="structured-output",
+    ),
+    "shapes that are refused": Run(
+        ((SUSPECT, "form-refused", "4 of 16"),),
+        {"fault": "error-event:every=4"},
+        SHAPES,
+        scenario="structured-output",
+    ),
+    "answers cut before their shape ends": Run(
+        ((SUSPECT, "structured-cut", r"8 of 8 answers end at the token limit \(json_schema\)"),),
+        flags=(*SHAPES, "--output-tokens", "2"),
+        scenario="structured-output",
+    ),
     "GPUs of others": Run(
         (
             (SUSPECT, "gpu-busy", "99% busy before the first request"),
@@ -248,11 +286,6 @@ ELSEWHERE = {
 NO_RUN = {
     "node-clock": "needs a cluster whose network is slow to one node only while clocks are compared",
     "node-differs": "needs thirty answers of each of two nodes; unit tests have the records of such a load",
-    "arrivals-differ": "a client that drops no request and keeps its schedule sends what was asked for",
-    "form-refused": "no scenario of bench asks for a shape that the scripted server knows and refuses",
-    "first-event-tokens": "the scripted server's first event is one token; test_cell_doubts has a load",
-    "structured-ignored": "test_rule_servers has a load on a server that ignores the shape",
-    "structured-cut": "test_rule_servers has a load whose answers are all cut",
     "ledger-mismatch": "of `bench doctor` alone, where client or scripted server would have a defect",
 }
 

@@ -93,6 +93,7 @@ all_habits = st.builds(
     empty_delta_every=st.integers(0, 3),
     reasoning_tokens=st.integers(0, 4),
     reasoning_field=st.sampled_from(["reasoning", "reasoning_content"]),
+    first_event_tokens=st.integers(1, 4),
     tokens_per_event=st.integers(1, 4),
     events_per_write=st.integers(1, 4),
     keepalive_ms=st.sampled_from([0.0, 30.0]),
@@ -108,7 +109,7 @@ all_habits = st.builds(
 
 
 @given(all_habits, st.integers(1, 12), st.booleans(), st.booleans(), st.booleans())
-def test_no_habit_changes_the_text_or_the_time_of_the_first_token(
+def test_no_habit_changes_the_text_or_the_time_of_a_token(
     habits: Habits, tokens: int, chat: bool, stream: bool, include_usage: bool
 ) -> None:
     writes = writes_of(
@@ -131,7 +132,9 @@ def test_no_habit_changes_the_text_or_the_time_of_the_first_token(
     assert dues[-1] == TTFT_MS + GAP_MS * (tokens - 1)
     first = next(write for write in writes if write.tokens)
     if stream:
-        assert (first.due_ns, first.tokens) == (TTFT_MS * NS_PER_MS, 1)
+        thoughts = min(habits.reasoning_tokens, tokens) if chat else 0
+        size = min(habits.first_event_tokens, thoughts or tokens)
+        assert (first.due_ns, first.tokens) == ((TTFT_MS + GAP_MS * (size - 1)) * NS_PER_MS, size)
 
 
 def test_by_default_one_write_per_token_on_its_schedule() -> None:
@@ -169,6 +172,9 @@ def test_tokens_gather_in_events_and_events_in_writes() -> None:
     by_event = writes_of(Habits(role="none", tokens_per_event=2))
     assert [(write.events, write.tokens) for write in by_event[1:]] == [(1, 1), (1, 2), (1, 2), (1, 1)]
     assert dues_ms(by_event) == [0, 100, 200, 300, 350]
+    begun = writes_of(Habits(role="none", first_event_tokens=3, tokens_per_event=2))
+    assert [(write.events, write.tokens) for write in begun[1:]] == [(1, 3), (1, 2), (1, 1)]
+    assert dues_ms(begun) == [0, 200, 300, 350]
     by_write = writes_of(Habits(role="none", events_per_write=2))
     assert [(write.events, write.tokens) for write in by_write[1:]] == [(1, 1), (2, 2), (2, 2), (1, 1)]
     assert dues_ms(by_write) == [0, 100, 200, 300, 350]
