@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from harness.imports import serving
@@ -26,9 +25,8 @@ from harness.imports.taken import (
     Answer,
     Rows,
     Taken,
+    after_gaps,
     agree,
-    figures_of,
-    mean,
     unix_ns,
     without_zone,
 )
@@ -124,15 +122,14 @@ def is_of_phase(path: Path) -> bool:
 def _read(first: Document) -> Iterator[Taken]:
     about = next_to(first.path, SUMMARY, _Summary, TOOL)
     where = str(first.path)
-    rows, own_counts, ttfts_ms = Rows(where), False, []
+    rows, own_counts = Rows(where), False
     phase = _phase(about, where)
     left = Outcome.ABANDONED if phase and _abandonment(phase) else Outcome.CANCELLED
     for document in first.source.documents():
         line = document.read_as(_Line, TOOL)
         answer = _answer(line, left, document.where)
         rows.add(answer)
-        if answer.outcome is Outcome.OK and not answer.warmup and answer.first_s is not None:
-            ttfts_ms.append(1e3 * (answer.first_s - answer.sent_s))
+        if answer.outcome is Outcome.OK and not answer.warmup:
             own_counts = own_counts or line.metrics.usage_completion_tokens.value is None
     rows.check_streamed()
     if about is not None:
@@ -140,8 +137,8 @@ def _read(first: Document) -> Iterator[Taken]:
         agree(f"request_count (in {SUMMARY})", count, len(rows.answered), where)
         if about.time_to_first_token is not None:
             average = about.time_to_first_token.avg
-            scale = _scale(about.time_to_first_token.unit, where)
-            agree(f"time_to_first_token (in {SUMMARY})", average and average * scale, mean(ttfts_ms), where)
+            stated_ms = average and average * _scale(about.time_to_first_token.unit, where)
+            agree(f"time_to_first_token (in {SUMMARY})", stated_ms, rows.mean_ttft_ms, where)
     measured = rows.measured
     load = _load(phase, len(measured), where)
     lacks = [INTENDED, TEXTS]
@@ -185,27 +182,25 @@ def _answer(line: _Line, left: Outcome, where: str) -> Answer:
             # Both times are too late by the wait until it hung up, in 0.13.0; the duration is right.
             sent, end = issued_ns / 1e9, issued_ns / 1e9 + end - sent
         return Answer(sent_s=sent, end_s=end, outcome=result, error=message, warmup=warmup)
-    gaps, chunks = metrics.inter_chunk_latency, None
+    gaps, chunks = metrics.inter_chunk_latency, list[float]()
     whole = _ms(metrics.request_latency, "request_latency", where) or ttft
-    last = sent + whole / 1e3
+    first, last = sent + ttft / 1e3, sent + whole / 1e3
     if isinstance(gaps.value, list):
-        gaps_s = np.asarray(gaps.value, np.float64) * _scale(gaps.unit, where) / 1e3
-        chunks = sent + ttft / 1e3 + np.concatenate([[0.0], np.cumsum(gaps_s)])
-        last = float(chunks[-1])
+        scale = _scale(gaps.unit, where)
+        chunks = after_gaps(first, (gap * scale / 1e3 for gap in gaps.value))
     elif whole == ttft:  # one chunk, which no gap follows
-        chunks = np.array([last])
-    return Answer(
+        chunks = [last]
+    answer = Answer(
         sent_s=sent,
-        first_s=sent + ttft / 1e3,
+        first_s=first,
         last_s=last,
-        end_s=max(end, last),
+        end_s=max(end, chunks[-1] if chunks else last),
         prompt_tokens=_count(metrics.usage_prompt_tokens, metrics.input_sequence_length),
         cached_tokens=_count(metrics.usage_prompt_cache_read_tokens),
         output_tokens=_count(metrics.usage_completion_tokens, metrics.output_sequence_length),
-        pieces=None if chunks is None else len(chunks),
-        chunks_s=None if chunks is None else chunks.tolist(),
         warmup=warmup,
     )
+    return answer.of_chunks(chunks) if chunks else answer
 
 
 def _outcome(error: _Error | None, cancelled: bool, left: Outcome) -> Outcome:
@@ -326,7 +321,6 @@ def _read_summary(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=about.aiperf_version,
         level="summary",
-        took=figures_of(count),
         load=_load(phase, count or 0, where),
         cap=_cap(phase),
         model=_model(about),
@@ -334,10 +328,9 @@ def _read_summary(document: Document) -> Iterator[Taken]:
         lacks=tuple(lacks),
         definitions=serving.definitions("aiperf", reported, {"ITL": "tpot_ms"}),
         reported=reported,
-        facts=("answers", "outcomes") if count is not None else (),
-        answered=count,
-        failed=failed - left,
         planned=(count or 0) + failed,
+        answered=count,
+        failed=None if count is None else failed - left,
         requests=_requests(count or 0, failed - left, left) if left else None,
     )
 

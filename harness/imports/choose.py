@@ -1,6 +1,7 @@
 """Chooses the results among the files of folders: tools leave inputs and settings there as well."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from harness.imports.yaml_text import YAML
 from harness.model.imported import RESULT_SUFFIXES
 
 MOST_ENTRIES = 10_000
+_Look = Callable[[Path], tuple[Form | None, bool]]
 _MOST_REPEATED = 16 << 20  # bytes: figures over runs are shorter, and what is longer is not read for them
 
 
@@ -38,35 +40,36 @@ def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         (path for path in entries if is_result(path) and path.is_file()),
         key=lambda path: (path.parent, path.name),
     )
+    seen = cache(_seen)
     kept: list[Path] = []
     for _, files in groupby(found, key=lambda path: path.parent):
-        kept += _results(list(files))
-    kept = [path for path in kept if not _of_others(path)] or kept
+        kept += _results(list(files), seen)
+    kept = [path for path in kept if not _of_others(path, seen)] or kept
     return kept, [path for path in found if path not in kept]
 
 
-def _of_others(path: Path) -> bool:
+def _of_others(path: Path, seen: _Look) -> bool:
     """Whether it repeats what files in other folders have: a table, figures of a phase or over runs."""
     try:
         if aiperf.is_of_phase(path):
             return True
         if path.stat().st_size > _MOST_REPEATED:
             return False
-        form, _ = _seen(path)
+        form, _ = seen(path)
         return form.over_runs if form else path.suffix == ".csv"
     except OSError:
         return False
 
 
-def _results(files: list[Path]) -> list[Path]:
+def _results(files: list[Path], seen: _Look) -> list[Path]:
     """The results in one folder."""
     if len(files) == 1:
         return files
-    seen, repeated = {path: _seen(path) for path in files}, set[Path]()
+    forms, repeated = {path: seen(path) for path in files}, set[Path]()
     for reader in READERS:
         of_tool = {
             path: Seen(reader.forms.index(form), is_list)
-            for path, (form, is_list) in seen.items()
+            for path, (form, is_list) in forms.items()
             if form in reader.forms
         }
         chosen = set(reader.chosen(of_tool)) if of_tool else set()

@@ -25,8 +25,9 @@ from harness.imports import (
 )
 from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, ReadFile, Source, wrong
-from harness.imports.taken import LOAD, UNKNOWN_LOAD, VERSION, WHEN, ZONE, Taken
+from harness.imports.taken import LOAD, UNKNOWN_LOAD, VERSION, WHEN, ZONE, Taken, figures_of
 from harness.imports.yaml_text import as_json, is_yaml
+from harness.model import Fact
 from harness.model.numbers import as_given, counted, short
 from harness.records.layout import UNKNOWN
 
@@ -67,7 +68,20 @@ def _complete(taken: Taken, source: Source) -> Taken:
     if taken.started_unix_ns is None:
         dated = tuple(lack for lack in taken.lacks if lack != ZONE)
         taken = replace(taken, lacks=(*dated, WHEN))
+    if taken.level == "summary":
+        taken = _of_counts(taken)
     return _of_version(_capped(taken), source)
+
+
+def _of_counts(taken: Taken) -> Taken:
+    """Adds what the counts of answers and failures say, to figures alone."""
+    known: tuple[tuple[Fact, int | None], ...] = (("answers", taken.answered), ("outcomes", taken.failed))
+    return replace(
+        taken,
+        took=taken.took or figures_of(taken.answered),
+        planned=taken.planned or sum(count or 0 for _, count in known),
+        facts=tuple(fact for fact, count in known if count is not None),
+    )
 
 
 def _capped(taken: Taken) -> Taken:

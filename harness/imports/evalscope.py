@@ -6,7 +6,6 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from harness.imports import serving
 from harness.imports.reader import Form, Reader, refused
@@ -21,9 +20,8 @@ from harness.imports.taken import (
     Answer,
     Rows,
     Taken,
+    after_gaps,
     agree,
-    figures_of,
-    mean,
     of_reported,
 )
 from harness.model import PERCENTILES, Load
@@ -108,21 +106,19 @@ class _Percentile(msgspec.Struct):
 
 def _read(document: Document) -> Iterator[Taken]:
     where = document.where
-    rows, ttfts_ms, ends_s = Rows(where), [], []
+    rows = Rows(where)
     for index, request in enumerate(_requests(document.path)):
-        answer = _answer(request, f"{where}: row {index + 1}")
-        rows.add(answer)
-        if answer.outcome is Outcome.OK and request.first_chunk_latency and request.latency:
-            ttfts_ms.append(1e3 * request.first_chunk_latency)
-            ends_s.append(request.latency)
+        rows.add(_answer(request, f"{where}: row {index + 1}"))
     if not len(rows):
         raise wrong("holds no request", where)
     rows.check_streamed()
     about = next_to(document.path, SUMMARY, _Summary, TOOL)
     if about is not None:
-        agree(f"Success Requests (in {SUMMARY})", about.answered, len(ttfts_ms), where)
-        agree(f"Avg TTFT (in {SUMMARY})", about.ttft_ms, mean(ttfts_ms), where)
-        agree(f"Avg Latency (in {SUMMARY})", about.e2e_s, mean(ends_s), where)
+        good = rows.answered
+        ends_s = float((good["end_s"] - good["sent_s"]).mean()) if len(good) else None
+        agree(f"Success Requests (in {SUMMARY})", about.answered, len(good), where)
+        agree(f"Avg TTFT (in {SUMMARY})", about.ttft_ms, rows.mean_ttft_ms, where)
+        agree(f"Avg Latency (in {SUMMARY})", about.e2e_s, ends_s, where)
     settings = next_to(document.path, _SETTINGS, _Settings, TOOL) or _Settings()
     load = about.load if about else UNKNOWN_LOAD
     lacks = [VERSION, INTENDED, TEXTS]
@@ -179,24 +175,17 @@ def _answer(request: _Request, where: str) -> Answer:
     if not request.is_stream or not request.first_chunk_latency:
         return Answer(sent_s=sent, end_s=end, outcome=Outcome.EMPTY)
     try:
-        gaps = np.array(msgspec.json.decode(request.inter_token_latencies, type=list[float]), np.float64)
+        gaps_s = msgspec.json.decode(request.inter_token_latencies, type=list[float])
     except msgspec.DecodeError as error:
         raise wrong(f"inter_token_latencies: {error}".replace("`", "'"), where) from None
-    if (gaps < 0).any():
-        raise wrong("inter_token_latencies run backwards", where)
-    chunks = sent + request.first_chunk_latency + np.concatenate([[0.0], np.cumsum(gaps)])
-    last = float(chunks[-1])
-    whole = finite(request.latency, "latency", where)
-    return Answer(
+    chunks = after_gaps(sent + request.first_chunk_latency, gaps_s)
+    answer = Answer(
         sent_s=sent,
-        first_s=float(chunks[0]),
-        last_s=last,
-        end_s=max(sent + whole, last),
+        end_s=max(sent + finite(request.latency, "latency", where), chunks[-1]),
         prompt_tokens=request.prompt_tokens,
         output_tokens=request.completion_tokens,
-        pieces=len(chunks),
-        chunks_s=chunks.tolist(),
     )
+    return answer.of_chunks(chunks)
 
 
 def _set(value: float | None) -> float | None:
@@ -232,17 +221,14 @@ def _read_summary(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=None,
         level="summary",
-        took=figures_of(about.answered),
         load=about.load,
         cap=about.cap,
         model=settings.model,
         lacks=tuple(lacks),
         definitions=of_reported(_MEANT, TOOL, reported),
         reported=reported,
-        facts=("answers", "outcomes"),
         answered=about.answered,
         failed=about.failed,
-        planned=about.answered + about.failed,
     )
 
 

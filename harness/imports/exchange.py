@@ -54,7 +54,6 @@ def restored(taken: Taken, field: object, where: str) -> Taken:
         lacks=tuple(lacks),
         definitions=ours.definitions,
         reported={**taken.reported, **more},
-        facts=tuple(fact for fact in ours.facts if fact in ("answers", "outcomes")),
         answered=answered,
         failed=ours.requests.failed if "outcomes" in ours.facts else None,
         requests=ours.requests if {"answers", "outcomes"} <= {*ours.facts} else None,

@@ -8,7 +8,7 @@ from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.reader import Form, Reader, refused
 from harness.imports.source import Document, Percentiles, finite, next_to, wrong
-from harness.imports.taken import ARRIVALS, SENT, TEXTS, Answer, Rows, Taken, agree, as_name, mean
+from harness.imports.taken import ARRIVALS, SENT, TEXTS, Answer, Rows, Taken, agree, as_name
 from harness.model import STATISTICS
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
@@ -112,7 +112,6 @@ def _read(document: Document) -> Iterator[Taken]:
 
 def _rows(file: _File, where: str) -> Rows:
     scale, rows = _UNITS[file.unit], Rows(where)
-    ttfts: list[float] = []
     for request in file.individual_request_metrics:
         if request.error_code:
             error = request.error_message or str(request.error_code)
@@ -125,7 +124,6 @@ def _rows(file: _File, where: str) -> Rows:
             finite(request.ttft, "ttft", where) * scale,
             finite(request.e2e_latency, "e2e", where) * scale,
         )
-        ttfts.append(request.ttft)
         after = (last - first) / scale
         agree("output_latency", request.output_latency, after, where)
         rows.add(
@@ -141,7 +139,8 @@ def _rows(file: _File, where: str) -> Rows:
     rows.check_streamed()
     totals = file.aggregated_metrics
     agree("num_requests", totals.num_requests, len(rows), where)
-    agree("ttft", totals.stats.ttft.mean, mean(ttfts), where)
+    if (ttft := totals.stats.ttft.mean) is not None:
+        agree("ttft", 1e3 * scale * ttft, rows.mean_ttft_ms, where)
     return rows
 
 

@@ -24,7 +24,6 @@ from harness.imports.taken import (
     Rows,
     Taken,
     agree,
-    figures_of,
     mean,
     of_reported,
 )
@@ -203,17 +202,14 @@ def _answer(document: Document, request: _Request, where: str) -> tuple[Answer, 
         outcome = Outcome.STREAM_ERROR if failed else Outcome.EMPTY
         return Answer(sent_s=sent, end_s=end, outcome=outcome), content_s
     details = usage.prompt_tokens_details
-    return Answer(
+    answer = Answer(
         sent_s=sent,
-        first_s=chunks[0],
-        last_s=chunks[-1],
         end_s=end,
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=details.cached_tokens if details else None,
         output_tokens=usage.completion_tokens,
-        pieces=len(chunks),
-        chunks_s=chunks,
-    ), content_s
+    )
+    return answer.of_chunks(chunks), content_s
 
 
 def _events(document: Document, responses: list[_Response]) -> Iterator[tuple[int, _Event]]:
@@ -258,21 +254,17 @@ def _read_summary(document: Document) -> Iterator[Taken]:
     settings = about.input_config
     loads = [_load(mode, value) for mode, value in settings.perf_analyzer.stimulus.items()]
     load = loads[0] if len(loads) == 1 else UNKNOWN_LOAD
-    count = int(finite(about.request_count.avg, "request_count", where))
     yield Taken(
         tool=TOOL,
         version=None,
         level="summary",
-        took=figures_of(count),
         load=load,
         model=settings.model_names[0] if settings.model_names else None,
         lacks=(VERSION, "requests (profile_export.json has them)", *_of_load(load)),
         definitions=of_reported(_MEANT, TOOL, reported),
         reported=reported,
-        facts=("answers", "outcomes"),
-        answered=count,
+        answered=int(finite(about.request_count.avg, "request_count", where)),
         failed=0,
-        planned=count,
     )
 
 

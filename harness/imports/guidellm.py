@@ -18,7 +18,6 @@ from harness.imports.taken import (
     Rows,
     Taken,
     agree,
-    mean,
 )
 from harness.model import Load
 from harness.model.numbers import counted
@@ -130,12 +129,10 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         began.append(answer.sent_s)
         rows.add(answer)
     rows.check_streamed()
-    good = rows.answered
-    ttfts_ms = (1e3 * (good["first_s"] - good["sent_s"])).tolist()
     stated = benchmark.metrics.time_to_first_token_ms
     # The tool leaves requests of its own warm-up and cool-down out of its figures.
-    if stated and stated.successful and stated.successful.count == len(ttfts_ms):
-        agree("time_to_first_token_ms", stated.successful.mean, mean(ttfts_ms), where)
+    if stated and stated.successful and stated.successful.count == len(rows.answered):
+        agree("time_to_first_token_ms", stated.successful.mean, rows.mean_ttft_ms, where)
     lacks = [f"{ARRIVALS}, so ITL is not known", TEXTS]
     if unsent:
         lacks.append(f"the start of {counted(unsent, 'request')} not sent")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from harness.imports import serving
 from harness.imports.reader import Files, Form, Reader, richest
@@ -21,8 +20,6 @@ from harness.imports.taken import (
     Rows,
     Taken,
     agree,
-    figures_of,
-    mean,
 )
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import REPORT_LATENCIES, as_median
@@ -89,7 +86,7 @@ def _read(first: Document) -> Iterator[Taken]:
     for document in first.source.documents():
         entry = document.read_as(_Entry, TOOL)
         model = model or _model(entry.request)
-        answer, counted_here = _answer(entry, document.where)
+        answer, counted_here = _answer(entry)
         own_counts = own_counts or counted_here
         rows.add(answer)
     rows.check_streamed()
@@ -120,14 +117,12 @@ def _agree_with_summary(path: Path, rows: Rows) -> None:
     about = next_to(path, SUMMARY, _Summary, TOOL)
     if about is None:
         return
-    good = rows.answered
-    agree(f"count (in {SUMMARY})", about.successes.count, len(good), str(path))
+    agree(f"count (in {SUMMARY})", about.successes.count, len(rows.answered), str(path))
     stated = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
-    found = mean((good["first_s"] - good["sent_s"]).tolist())
-    agree(f"time_to_first_token (in {SUMMARY})", stated, found, str(path))
+    agree(f"time_to_first_token (in {SUMMARY})", stated and 1e3 * stated, rows.mean_ttft_ms, str(path))
 
 
-def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
+def _answer(entry: _Entry) -> tuple[Answer, bool]:
     """The answer, and whether its tokens are a count of the tool's own."""
     response = entry.info.response_metrics if entry.info else None
     if entry.error is not None:
@@ -137,22 +132,16 @@ def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
         ), False
     if response is None or not response.chunk_times:
         return Answer(sent_s=entry.start_time, end_s=entry.end_time, outcome=Outcome.EMPTY), False
-    chunks = np.asarray(response.chunk_times, np.float64)
-    if (np.diff(chunks) < 0).any():
-        raise wrong("chunk_times run backwards", where)
     usage = response.server_usage or Usage()
     counted = usage.completion_tokens
-    return Answer(
+    answer = Answer(
         sent_s=entry.start_time,
-        first_s=float(chunks[0]),
-        last_s=float(chunks[-1]),
         end_s=entry.end_time,
         prompt_tokens=usage.prompt_tokens or (entry.info.input_tokens if entry.info else None),
         cached_tokens=usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None,
         output_tokens=response.output_tokens if counted is None else counted,
-        pieces=len(chunks),
-        chunks_s=chunks.tolist(),
-    ), counted is None
+    )
+    return answer.of_chunks(response.chunk_times), counted is None
 
 
 def _model(request: msgspec.Raw) -> str | None:
@@ -193,7 +182,6 @@ def _read_summary(document: Document) -> Iterator[Taken]:
             reported[metric] = finite(value, name, where)
     if not reported:
         raise wrong("has no figures", where)
-    count, failed = about.successes.count, about.failures.count
     load = _load(about.load_summary)
     lacks = [VERSION, "requests (report.request_lifecycle.per_request: true)", "the model"]
     if load == UNKNOWN_LOAD:
@@ -202,15 +190,12 @@ def _read_summary(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=None,
         level="summary",
-        took=figures_of(count),
         load=load,
         lacks=tuple(lacks),
         definitions=serving.definitions("inference-perf", reported),
         reported=reported,
-        facts=("answers", "outcomes"),
-        answered=count,
-        failed=failed,
-        planned=count + failed,
+        answered=about.successes.count,
+        failed=about.failures.count,
     )
 
 

@@ -9,7 +9,7 @@ from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import LOAD, UNKNOWN_LOAD, Taken, figures_of, of_reported
+from harness.imports.taken import LOAD, UNKNOWN_LOAD, Taken, of_reported
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, MLPERF_LATENCIES
 from harness.model.numbers import short
@@ -83,13 +83,11 @@ def _read(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=file.version,
         level="summary",
-        took=figures_of(answered),
         load=load,
         cap=cap,
         lacks=tuple(lacks),
         definitions=of_reported(_MEANS, TOOL, reported),
         reported=reported,
-        facts=("answers", "outcomes"),
         answered=answered,
         failed=file.n_samples_failed,
         planned=file.n_samples_issued,

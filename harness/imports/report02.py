@@ -83,8 +83,8 @@ def _read(document: Document) -> Iterator[Taken]:
         raise wrong("has no figures of requests", where)
     scenario = file.scenario or _Scenario()
     requests = aggregate.requests
-    failed = (requests.failures or 0) if requests else 0
-    answered = requests.total - failed if requests else None
+    failed = (requests.failures or 0) if requests else None
+    answered = requests.total - (failed or 0) if requests else None
     stated = scenario.load.standardized if scenario.load else None
     tool = stated.tool if stated else TOOL
     version = stated.tool_version if stated and stated.tool_version not in ("", "unknown") else None
@@ -113,10 +113,8 @@ def _read(document: Document) -> Iterator[Taken]:
         lacks=(*lacks, *without_zone(start)),
         definitions=meant,
         reported=reported,
-        facts=("answers", "outcomes") if requests else (),
         answered=answered,
         failed=failed,
-        planned=requests.total if requests else 0,
     )
     yield restored(taken, _ours(scenario), where)
 

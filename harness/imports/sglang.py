@@ -1,7 +1,6 @@
 """`python -m sglang.bench_serving --output-file`: a line for each run, with `--output-details` or without."""
 
 from collections.abc import Iterator
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,8 @@ from harness.imports.taken import (
     Answer,
     Rows,
     Taken,
+    after_gaps,
     agree,
-    figures_of,
-    mean,
 )
 from harness.model import Load
 from harness.model.numbers import counted
@@ -61,13 +59,13 @@ def _read(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=None,
         level="answers" if detailed else "summary",
-        took=f"latencies of {counted(count, 'request')}" if detailed else figures_of(count),
+        took=f"latencies of {counted(count, 'request')}" if detailed else "",
         load=load,
         cap=file.max_concurrency,
         records=rows.records(),
         model=name_of(info.get("served_model_name") or info.get("model_path")),
         planned=count,
-        facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
+        facts=("answers", "outcomes", "tokens", "arrivals") if detailed else (),
         lacks=(
             VERSION,
             *((_REPLAY,) if load == UNKNOWN_LOAD else ()),
@@ -81,33 +79,25 @@ def _read(document: Document) -> Iterator[Taken]:
 
 
 def _rows(file: _File, where: str) -> Rows:
-    rows, ttfts_ms = Rows(where), []
+    rows = Rows(where)
     for index, gaps in enumerate(serving.gaps(file, ("input_lens", "output_lens", "ttfts"), where)):
         tokens, ttft = file.output_lens[index], float(file.ttfts[index])
         result, error = file.outcome(index)
         if result is not Outcome.OK:
             rows.add(Answer(sent_s=0.0, outcome=result, error=error))
             continue
-        ttfts_ms.append(ttft * 1e3)
         first_tokens = 0
         if file.backend in _NATIVE:
             gaps, first_tokens = _of_chunks(np.array(gaps)), (tokens or 0) - len(gaps)
-        chunks = [ttft + after for after in accumulate(gaps, initial=0.0)]
-        rows.add(
-            Answer(
-                sent_s=0.0,
-                first_s=chunks[0],
-                last_s=chunks[-1],
-                end_s=chunks[-1],
-                prompt_tokens=file.input_lens[index],
-                output_tokens=tokens,
-                first_tokens=first_tokens if first_tokens > 0 else None,
-                pieces=len(chunks),
-                chunks_s=chunks,
-            )
+        answer = Answer(
+            sent_s=0.0,
+            prompt_tokens=file.input_lens[index],
+            output_tokens=tokens,
+            first_tokens=first_tokens if first_tokens > 0 else None,
         )
-    agree("completed", file.completed, len(ttfts_ms), where)
-    agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
+        rows.add(answer.of_chunks(after_gaps(ttft, gaps)))
+    agree("completed", file.completed, len(rows.answered), where)
+    agree("mean_ttft_ms", file.mean_ttft_ms, rows.mean_ttft_ms, where)
     return rows
 
 

@@ -5,9 +5,10 @@ import struct
 import tempfile
 import weakref
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
 from math import isfinite, nan
 from pathlib import Path
 
@@ -81,14 +82,15 @@ def _no_records() -> Records:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """`started_unix_ns`: None if the file does not say. `cap`: most requests in flight. `settings`: those of
-    the server, which repeats share.
+    the server, which repeats share. Of a summary `answered` and `failed` say what was planned, what is known
+    and, where nothing else was, what was taken.
     """
 
     tool: str
     version: str | None
     level: Level
-    took: str
     load: Load
+    took: str = ""
     records: Records = field(default_factory=_no_records)
     model: str | None = None
     label: str = ""  # of the backend, where the file names it
@@ -133,6 +135,19 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome = Outcome.OK
     error: str = ""
     warmup: bool = False
+
+    def of_chunks(self, chunks_s: Sequence[float], empty_first: int = 0, empty_last: int = 0) -> "Answer":
+        """Adds the arrivals. The answer ends with the last of them where its end is not known."""
+        return msgspec.structs.replace(
+            self,
+            first_s=chunks_s[empty_first],
+            last_s=chunks_s[-1 - empty_last],
+            end_s=chunks_s[-1] if self.end_s is None else self.end_s,
+            pieces=len(chunks_s) - empty_first - empty_last,
+            chunks_s=chunks_s,
+            empty_first=empty_first,
+            empty_last=empty_last,
+        )
 
 
 class Rows:
@@ -191,11 +206,16 @@ class Rows:
                 self._write()
 
     def _write(self) -> None:
-        """Stamps become relative later, when the first send is known."""
+        """Stamps become relative later, when the first send is known. Raises SpecError if they go back."""
         seqs, counts, empty_first, empty_last = np.array(self._unwritten, np.int64).reshape(-1, 4).T
         events = np.zeros(len(self._unwritten_s), EVENT_DTYPE)
         events["seq"] = np.repeat(seqs, counts)
-        events["stamp_ns"] = np.rint(np.frombuffer(self._unwritten_s) * 1e9)
+        stamps_s = np.frombuffer(self._unwritten_s)
+        backwards = (np.diff(stamps_s) < 0) & (np.diff(events["seq"]) == 0)
+        if backwards.any():
+            number = events["seq"][np.argmax(backwards)]
+            raise wrong(f"request {number}: its arrivals run backwards", self._where)
+        events["stamp_ns"] = np.rint(stamps_s * 1e9)
         starts = np.cumsum(counts) - counts
         position = np.arange(len(events)) - np.repeat(starts, counts)  # in its answer
         text, after = np.repeat(empty_first, counts), np.repeat(counts - empty_last, counts)
@@ -220,6 +240,12 @@ class Rows:
         """The requests of `measured` that ended well."""
         answered: NDArray[np.void] = self.measured[self.measured["outcome"] == Outcome.OK]
         return answered
+
+    @property
+    def mean_ttft_ms(self) -> float | None:
+        """The mean time to the first text of `answered`; None if nothing was."""
+        good = self.answered
+        return 1e3 * float((good["first_s"] - good["sent_s"]).mean()) if len(good) else None
 
     def records(self, slots: int | None = None) -> Records:
         """Times count from the first send. With `slots` of a closed loop, a slot is free when an answer has
@@ -258,6 +284,11 @@ class Rows:
         outcomes = np.frombuffer(self._packed, _KEPT)["outcome"]
         if (outcomes == Outcome.EMPTY).any() and not (outcomes == Outcome.OK).any():
             raise wrong("no answer has a first token", self._where, hint="measure with streaming")
+
+
+def after_gaps(first_s: float, gaps_s: Iterable[float]) -> list[float]:
+    """Times of a first chunk and of those that follow it."""
+    return [first_s + after for after in accumulate(gaps_s, initial=0.0)]
 
 
 def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:

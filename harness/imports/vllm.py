@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +21,8 @@ from harness.imports.taken import (
     Answer,
     Rows,
     Taken,
+    after_gaps,
     agree,
-    figures_of,
     mean,
 )
 from harness.metrics.peers import tool_named
@@ -157,17 +156,14 @@ def _summary(document: Document, file: _File, stated: dict[str, float], peer: st
         tool=file.tool,
         version=None,
         level="summary",
-        took=figures_of(file.completed),
         load=file.load,
         cap=file.cap,
         settings=_server(document.path),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
-        planned=file.completed + file.failures,
         lacks=file.lacks("requests (run with --save-detailed)"),
         definitions=serving.definitions(peer or ANY_CHUNK, stated),
         reported=stated,
-        facts=("answers", "outcomes"),
         answered=file.completed,
         failed=file.failures,
     )
@@ -200,26 +196,13 @@ def _detailed(document: Document, file: _File, peer: str | None) -> Taken:
             rows.add(Answer(sent_s=sent, end_s=end, outcome=result, error=error))
             continue
         ttfts_ms.append(ttft * 1e3)
-        offsets = list(accumulate(gaps, initial=0.0))
-        total_gap, gap_count = total_gap + offsets[-1], gap_count + len(gaps)
-        chunks = [sent + ttft + after for after in offsets]
+        total_gap, gap_count = total_gap + sum(gaps), gap_count + len(gaps)
+        chunks = after_gaps(sent + ttft, gaps)
         first, last = _empty(len(chunks), tokens, peer)
         moved += first
         doubtful += peer != TEXT_ONLY and not first and len(gaps) > 0 and gaps[0] > _NEAR * ttft
-        rows.add(
-            Answer(
-                sent_s=sent,
-                first_s=chunks[first],
-                last_s=chunks[-1 - last],
-                end_s=chunks[-1],
-                prompt_tokens=file.input_lens[index],
-                output_tokens=tokens,
-                pieces=len(chunks) - first - last,
-                chunks_s=chunks,
-                empty_first=first,
-                empty_last=last,
-            )
-        )
+        answer = Answer(sent_s=sent, prompt_tokens=file.input_lens[index], output_tokens=tokens)
+        rows.add(answer.of_chunks(chunks, first, last))
     agree("completed", file.completed, len(ttfts_ms), where)
     agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
     agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)

@@ -109,6 +109,14 @@ def test_a_file_that_contradicts_itself(tmp_path, change):
     refused(foreign.write(tmp_path / "r.json", foreign.vllm() | change))
 
 
+def test_a_gap_below_zero_for_which_another_makes_up(tmp_path):
+    document = foreign.vllm()
+    document["itls"][7][3] += 0.05
+    document["itls"][7][4] -= 0.05
+    path = foreign.write(tmp_path / "r.json", document)
+    assert "request 7: its arrivals run backwards" in refused(path)
+
+
 def test_a_schedule_in_another_unit_than_the_sends(tmp_path):
     document = json.loads((CAPTURES / "guidellm" / "r.json").read_text())
     (benchmark,) = document["benchmarks"]

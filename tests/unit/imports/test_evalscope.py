@@ -70,7 +70,9 @@ CHANGES = [
     pytest.param("UPDATE result SET start_time = 'x'", "is not what evalscope perf writes", id="text"),
     pytest.param("UPDATE result SET start_time = 9e999", "not in the order", id="infinite"),
     pytest.param("UPDATE result SET inter_token_latencies = '[1,'", "inter_token_latencies", id="gaps"),
-    pytest.param("UPDATE result SET inter_token_latencies = '[-1.0]'", "run backwards", id="backwards"),
+    pytest.param(
+        "UPDATE result SET inter_token_latencies = '[-1e-3, 2e-3]'", "run backwards", id="backwards"
+    ),
     pytest.param("UPDATE result SET completion_tokens = -4", "a count of -4", id="count"),
     pytest.param("UPDATE result SET latency = NULL", "latency is None", id="no latency"),
     pytest.param("UPDATE result SET is_stream = 0", "no answer has a first token", id="not streamed"),
