@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from http import HTTPStatus
 from typing import Generic, NamedTuple, TypeVar
 
 from harness.apis import APIS
@@ -18,6 +19,7 @@ from harness.engines.start.smoke_test import HELLO, hello
 from harness.engines.start.started import ProcessHandle
 from harness.errors import SetupError
 from harness.model.ending import LATER_LOADS, Ending
+from harness.spec.backend import Backend
 from harness.spec.scenario import Request
 
 T = TypeVar("T")
@@ -65,13 +67,14 @@ class Liveness:
         return self._ending
 
     def before_load(self, limit_s: float, say: Say) -> Ending | None:
-        """Waits for a running server that is not ready, as one that restarts, and returns how that ended;
-        `slow`: it became ready. None: it was.
+        """Waits `restart_limit_s` for a running server that is not ready, and returns how that ended; `slow`:
+        it became ready. None: it was.
         """
         found = self._ending
         if self._life is None and found is None and (why := self._unready()):
             silence = Silence(f"{why} before a load", limit_s, closed=False)
-            found = self._asked(silence, threading.Event(), say)
+            limit_of = partial(restart_limit_s, self._servers[0].definition)
+            found = self._asked(silence, threading.Event(), say, limit_of)
             self._keep(found)
         return found
 
@@ -101,8 +104,14 @@ class Liveness:
             pass
         return ""
 
-    def _asked(self, silence: Silence, stop: threading.Event, say: Say) -> Ending:
-        """Asks each server for a short answer, again for a minute while one may come.
+    def _asked(
+        self,
+        silence: Silence,
+        stop: threading.Event,
+        say: Say,
+        limit_of: Callable[[SetupError], float] = lambda _failure: ALIVE_S,
+    ) -> Ending:
+        """Asks each server for a short answer, again while one may come, for as long as its failure allows.
 
         Such a request may wait behind others whose clients left. It is repeated while the counter shows that
         the engine generates, where there is no counter, where it is refused, and where no connection is to be
@@ -111,7 +120,8 @@ class Liveness:
         if stop.is_set():
             return Ending("stopped", silence.why)
         began_s, limit_s, generated = time.monotonic(), min(silence.limit_s, ALIVE_S), 0.0
-        reporter = Reporter(say, "waiting for a short answer", lambda: f"asked again for {ALIVE_S:.0f} s")
+        most_s = ALIVE_S
+        reporter = Reporter(say, "waiting for a short answer", lambda: f"asked again for {most_s:.0f} s")
         fail = partial(self._failure, limit_s)
         given_up: SetupError | None = SetupError("no answer was waited for")
         tokens = _UNREAD if silence.deaf else self._unless_over(self._generated, _UNREAD, stop, reporter)
@@ -123,10 +133,10 @@ class Liveness:
                 tokens = self._unless_over(self._generated, _UNREAD, stop, reporter)
             more = 0.0 if before is None or tokens is None else tokens - before
             generated += max(0.0, more)  # not a number counts as 0
-            asked_s = time.monotonic() - began_s
+            asked_s, most_s = time.monotonic() - began_s, limit_of(failure)
             may_come = more > 0 or refused or lost or before is None
             reporter.tick()
-            if self.look() or not may_come or asked_s > ALIVE_S or stop.wait(ASKED_AGAIN_S):
+            if self.look() or not may_come or asked_s > most_s or stop.wait(ASKED_AGAIN_S):
                 break
         else:
             return Ending("slow", f"{silence.why}; once the load was gone it answered")
@@ -174,6 +184,16 @@ class Liveness:
             return (self._counters() or {}).get("output_tokens")
         except SetupError:
             return _UNREAD
+
+
+def restart_limit_s(definition: Backend, failure: SetupError) -> float:
+    """How long a running server that fails so between loads is asked again: where it gives no answer, or says
+    that the fault is its own, as long as its start may take.
+    """
+    restarts = isinstance(failure, NoAnswerError) or (
+        isinstance(failure, StatusError) and failure.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    )
+    return max(ALIVE_S, definition.server.startup_timeout_s) if restarts else ALIVE_S
 
 
 class Question(Generic[T]):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from harness.client.answer import NoAnswerError, StatusError
 from harness.engines.check.shim_cost import shim_us_per_token
 from harness.engines.known import known
-from harness.engines.liveness import ALIVE_S, ASKED_AGAIN_S, Liveness
+from harness.engines.liveness import ASKED_AGAIN_S, Liveness, restart_limit_s
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import Log, Reporter
 from harness.engines.provide.models import ensure_weights
@@ -202,24 +202,30 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
         session.facts = _facts(ref, request.choice, session)
 
     with closing(session):
-        session.away_s = _waited_for(greet, ALIVE_S if request.served_before else 0.0, say, ref.label)
+        if request.served_before:
+            session.away_s = _waited_for(greet, partial(restart_limit_s, ref.definition), say, ref.label)
+        else:
+            greet()
         yield session
 
 
-def _waited_for(greet: Callable[[], None], limit_s: float, say: Say, label: str) -> float:
-    """Greets a server until it answers, for `limit_s`; the seconds that took, 0 if it did at once.
-
-    Raises as `greet` does.
+def _waited_for(
+    greet: Callable[[], None], limit_of: Callable[[SetupError], float], say: Say, label: str
+) -> float:
+    """Greets a server until it answers, for as long as its failure allows; the seconds that took, 0 if it did
+    at once.
     """
-    away_s = 0.0
-    reporter = Reporter(say, f"{label}: waiting for an answer", lambda: f"asked again for {limit_s:.0f} s")
+    most_s = away_s = 0.0
+    reporter = Reporter(say, f"{label}: waiting for an answer", lambda: f"asked again for {most_s:.0f} s")
     while True:
         try:
             greet()
-            return away_s
-        except (NoAnswerError, StatusError):
-            if (away_s := reporter.elapsed_s) >= limit_s:
-                raise
+            return away_s and reporter.elapsed_s
+        except (NoAnswerError, StatusError) as error:
+            most_s, away_s = limit_of(error), reporter.elapsed_s
+            if away_s >= most_s:
+                what = f"{error.what}; asked again for {away_s:.0f} s"
+                raise SetupError(what, where=error.where, hint=error.hint) from error
         reporter.tick()
         time.sleep(ASKED_AGAIN_S)
 

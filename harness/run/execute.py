@@ -13,7 +13,6 @@ from msgspec import structs
 
 from harness.cluster.placement import Cluster, joined
 from harness.engines.session import EngineSession
-from harness.errors import SetupError, StorageError
 from harness.host import scratch
 from harness.model import CellFacts, CellResult
 from harness.plan import Block, Cell, together, turns
@@ -267,7 +266,7 @@ class Run(Lives):
                 if engine.liveness.look(suspected=True) is None:  # else another start may help
                     self.refused[label] = error
                 raise error
-            workloads = self.workloads_of(cell, engine)
+            workloads = self.persist(cell, engine, partial(self.workloads_of, cell, engine))
             if not self.prepared.scenario.begins_cold:
                 self._probe(cell, engine, workloads)
 
@@ -290,23 +289,16 @@ class Run(Lives):
         return cell_words(self.prepared.of(cell).label, cell)
 
     def _measure(
-        self, cell: Cell, workloads: Workloads, engine: EngineSession, *, again: bool = False
+        self, cell: Cell, workloads: Workloads, engine: EngineSession
     ) -> tuple[CellResult, CellFacts]:
-        """Measures a cell, stores it, and returns its summary and its facts.
+        """Measures a cell, stores it, and returns its summary and its facts."""
 
-        A running server that fails before the load may have gone down a moment ago: it is waited for once.
-        """
-        try:
+        def loaded() -> tuple[Workload, Measured, threading.Event]:
             workload = self._ready(cell, workloads, engine)
             with self.interrupts.window() as stop:
-                done = self._load(cell, workload, engine, stop)
-        except StorageError:
-            raise
-        except SetupError:
-            if again or engine.started_here:
-                raise
-            return self._measure(cell, workloads, engine, again=True)
-        return self._stored(cell, workload, done, stop)
+                return workload, self._load(cell, workload, engine, stop), stop
+
+        return self._stored(cell, *self.persist(cell, engine, loaded))
 
     def _load(
         self,
@@ -371,7 +363,8 @@ class Run(Lives):
         self.probed[label] = None
         self.ui.stage(f"{label}: probing")
         variant = self.prepared.of(cell).ref.variant
-        probed = probe_engine(engine, variant, workloads.of(cell).requests)
+        requests = workloads.of(cell).requests
+        probed = self.persist(cell, engine, partial(probe_engine, engine, variant, requests))
         self.probed[label] = max(filter(None, probed.prompt_tokens.values()), default=None)
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
         if (error := refusal(label, probed)) and self.prepared.scenario.request.exact_output:

@@ -2,9 +2,10 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from harness.engines.session import EngineSession, open_engine
 from harness.engines.start.request import EngineRequest
@@ -22,6 +23,7 @@ from harness.run.setup.provision import provide
 from harness.run.setup.working_sets import kv_tokens
 from harness.validity import notices
 
+T = TypeVar("T")
 _STARTS = 2  # that may fail one after the other: a cause such as memory that is not free yet passes by itself
 
 
@@ -94,15 +96,33 @@ class Lives(Stored):
         """Waits for a running server that starts again, resets caches where a repeat begins, and reads what
         the server reports of itself then. Raises SetupError if it stays away.
         """
+        self._wait(cell, engine)
+        self._between_repeats(cell, engine)
+        engine.look_again()
+
+    def persist(self, cell: Cell, engine: EngineSession, act: Callable[[], T]) -> T:
+        """What `act` returns. A running server that fails it may have gone down a moment ago: that is waited
+        for, and `act` is called once more.
+        """
+        try:
+            return act()
+        except StorageError:
+            raise
+        except SetupError:
+            if engine.started_here:
+                raise
+        self._wait(cell, engine)
+        return act()
+
+    def _wait(self, cell: Cell, engine: EngineSession) -> None:
         label, began_s = self.prepared.of(cell).label, time.monotonic()
         timeout_s = self.prepared.scenario.request.timeout_s
         found = engine.liveness.before_load(timeout_s, lambda text: self.ui.stage(f"{label}: {text}"))
         if found and found.kind not in LATER_LOADS:
+            self.failed_starts[label] += 1  # a later life asks once, and does not wait as long again
             raise SetupError(found.why, where=engine.base_url)
         if found:
             self._came_back(label, cell.name, time.monotonic() - began_s)
-        self._between_repeats(cell, engine)
-        engine.look_again()
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
         """Resets the prefix cache before the first cell of a later repeat, where asked for, or warns."""
@@ -134,7 +154,7 @@ class Lives(Stored):
             gpus=prepared.gpus_of(block),
             cores=prepared.cores_of(block),
             answer_s=prepared.scenario.request.timeout_s,
-            served_before=backend.label in self.announced,
+            served_before=backend.label in self.announced and self.failed_starts[backend.label] == 1,
         )
 
     def _show_known(self, label: str, engine: EngineSession) -> None:

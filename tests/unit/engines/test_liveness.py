@@ -265,7 +265,7 @@ class TestBeforeALoad:
         assert len(asked) == 3
 
     def test_one_that_stays_away_died_and_is_not_waited_for_again(self, monkeypatch, answers, readiness):
-        monkeypatch.setattr(liveness, "ALIVE_S", -1)
+        monkeypatch.setattr(liveness, "restart_limit_s", lambda *_: -1)
         readiness(self.DOWN)
         asked = answers(LOST)
         engine = alive()
@@ -275,6 +275,19 @@ class TestBeforeALoad:
         assert len(asked) == 1
         assert engine.before_load(9, quiet) == died
         assert len(asked) == 1
+
+    @pytest.mark.parametrize(
+        ("backend", "failure", "limit_s"),
+        [
+            ("vllm", LOST, 900),  # as [server] startup_timeout_s has it
+            ("vllm", LOADING, 900),
+            ("vllm", BUSY, 60),  # it answers, and no start changes what
+            ("openai", LOST, 60),
+        ],
+    )
+    def test_one_that_restarts_has_the_time_of_its_start(self, backend, failure, limit_s):
+        """A model of 70 billion parameters is not loaded within a minute."""
+        assert liveness.restart_limit_s(load_backend(backend), failure) == limit_s
 
     def test_an_interruption_ends_the_wait(self, monkeypatch, answers, readiness):
         readiness(self.DOWN)

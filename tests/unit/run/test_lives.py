@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from harness.host.access import Access
 from harness.load import http2
 from harness.model import Ending, Probed
 from harness.plan import Probe
-from harness.run import execute
+from harness.run import execute, lives
 from harness.run.conformance import without_http2
 from harness.run.execute import Run
 from harness.run.keep.manifest import ManifestWriter
@@ -207,11 +207,17 @@ def test_what_a_server_reports_is_read_once_it_is_back(attached, found, codes):
         assert warning.text.startswith("vllm did not serve before 000-vllm-c1-r0, and did after 0 s: ")
 
 
-def test_one_that_stays_away_is_not_measured(attached):
+def test_one_that_stays_away_is_not_measured(attached, monkeypatch):
     run, engine, asked = attached
     with pytest.raises(SetupError, match="refused for a minute"):
         run.make_ready(run.prepared.plan[0].cells[0], engine(Ending("died", "refused for a minute")))
     assert asked == ["wait"]
+    run.announced.add("vllm")
+    begun = []
+    monkeypatch.setattr(lives, "open_engine", lambda request, _say: begun.append(request) or nullcontext())
+    with pytest.raises(AttributeError), ExitStack() as stack:  # there is no engine
+        run.opened(run.prepared.plan[0], stack)
+    assert [request.served_before for request in begun] == [False], "it was waited for as long as it may take"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +248,38 @@ def test_a_server_that_fails_before_a_load_is_waited_for_once(
     with pytest.raises(SetupError) as caught:
         run._measure(block.cells[0], workloads, server)
     assert caught.value is error
-    assert len(loads) == asked.count("wait") == tries
+    assert len(loads) == tries
+    assert asked.count("wait") == (3 if tries == 2 else 1), "before each load, and once between them"
+
+
+@pytest.mark.parametrize("step", ["workloads_of", "_probe"])
+def test_a_server_that_goes_down_while_its_prompts_are_made_or_probed_is_waited_for(
+    attached, monkeypatch, step
+):
+    """A run of one server measured nothing."""
+    run, engine, asked = attached
+    server, tries = engine(Ending("slow", "refused before a load")), []
+    server.end_as_error = lambda _label: nullcontext()
+    workloads = SimpleNamespace(of=lambda _cell: SimpleNamespace(requests=[]))
+
+    def once_more(result):
+        def act(*_):
+            tries.append(step)
+            if len(tries) == 1:
+                raise SetupError("no answer: Connection refused")
+            return result
+
+        return act
+
+    chats = Probed(findings=(), prompt_tokens={"user": 10})
+    acts = {"workloads_of": lambda *_: workloads, "_probe": lambda *_: chats}
+    acts[step] = once_more(acts[step]())
+    monkeypatch.setattr(run, "workloads_of", acts["workloads_of"])
+    monkeypatch.setattr(execute, "probe_engine", acts["_probe"])
+    monkeypatch.setattr(execute, "keep_probe", lambda *_: None)
+    run._begin(run.prepared.plan[0].cells[0], server)
+    assert (len(tries), asked, run.probed) == (2, ["wait"], {"vllm": 10})
+    assert [warning.code for warning in run.manifest.document.warnings] == ["another-start"]
 
 
 def test_remarks_of_every_start_of_an_engine_are_kept(cut_short):
