@@ -327,6 +327,16 @@ def test_a_run_is_found_by_its_age(tmp_path, monkeypatch):
     assert open_run("latest", tmp_path).path == Path("latest")
 
 
+def test_runs_of_one_second_are_in_the_order_in_which_they_were_written(tmp_path):
+    """`bench compare latest~1 latest` gave the sign of a difference by chance after two quick imports."""
+    names = [f"20261121T101500Z-{scenario}-00000{number}" for number, scenario in enumerate("cab")]
+    for at_s, name in enumerate(names):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").touch()
+        os.utime(tmp_path / name / "manifest.json", (at_s, at_s))
+    assert [open_run(f"latest~{before}", tmp_path).run_id for before in (2, 1, 0)] == names
+
+
 def test_what_is_a_part_of_a_run_names_the_folder_of_the_run(folder, tmp_path, monkeypatch):
     (folder.path / "manifest.json").touch()
     cell = folder.path / "cells" / "000-x-c1-r0"
