@@ -113,7 +113,9 @@ class ComparedAccuracy(Record, frozen=True, kw_only=True):
     why: Annotated[str, doc("Figures of the change, or why there are none, in words.")]
 
 
-GateKind = Literal["slower", "failures", "stalls", "accuracy", "missing", "not compared", "undecided"]
+GateKind = Literal[
+    "slower", "limit", "failures", "stalls", "accuracy", "missing", "not compared", "undecided"
+]
 
 
 class GateRow(Record, frozen=True, kw_only=True):
@@ -121,7 +123,10 @@ class GateRow(Record, frozen=True, kw_only=True):
 
     kind: Annotated[
         GateKind,
-        doc("Kind of finding: slower, failures, stalls and accuracy are worse; the others are not known."),
+        doc(
+            "Kind of finding: slower, limit (of a run alone), failures, stalls and accuracy are worse; "
+            "the others are not known."
+        ),
     ]
     run: Annotated[str, doc("Name of the new run, as in `runs`.")]
     label: Annotated[str, doc("Label of the backend in the new run.")]

@@ -142,6 +142,21 @@ def test_a_closed_loop_thinks(here):
     assert (np.sort(rows["sent_ns"])[4:] >= np.sort(rows["end_ns"])[:4] + 0.3e9).all()
 
 
+def test_a_gate_on_the_limits_fails_the_run_that_misses_them(here):
+    limits = {"slo.ttft_ms.p50": TTFT_MS / 2, "slo.e2e_ms.max": 1e6}
+    words = [word for key, ms in limits.items() for word in ("--set", f"{key}={ms}")]
+    gate = ("--fail-on", "limits", "--junit", "out/junit.xml")
+    run = ("run", "--scenario", "fixed-length", "--backends", "calm", *FEW, *ONCE, *words)
+    missed = bench(*run, *gate, code=1)
+    assert "gate: failed\n  limit: calm c8 TTFT p50: " in missed.stdout
+    tests = Path("out/junit.xml").read_text()
+    assert tests.count("<testcase ") == 2
+    assert tests.count("<failure ") == 1
+    kept = bench(*run, *gate, "--set", "slo.ttft_ms.p50=1e6")
+    assert kept.stdout.endswith("gate: passed\n")
+    assert "<failure " not in Path("out/junit.xml").read_text()
+
+
 def test_a_dry_run_starts_nothing(here):
     done = bench_here(
         "run", "--scenario", "shared-prefix", "--backends", "calm", "--repeats", "2", "--dry-run"

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.commands import runs_page
+from harness.cli.commands import gates, runs_page
 from harness.cli.display.result import Result, Screen
 from harness.cli.flags import options
 from harness.cli.typed import Flags
 from harness.errors import ExitCode, SpecError
-from harness.model import GateRow, RunComparison, as_json
+from harness.model import GateKind, GateRow, RunComparison, as_json
 
 if TYPE_CHECKING:
     from harness.verdicts.baseline import Run
@@ -51,6 +51,7 @@ class Options(Flags):
     floor: float | None
     out: Path
     html: Path | None
+    junit: Path | None
     markdown: bool
 
 
@@ -86,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_runs_folder(parser)
     runs_page.add_html(parser)
+    gates.add_junit(parser)
     form = parser.add_mutually_exclusive_group()
     options.add_json(form)
     options.add_markdown(form, "a pull request")
@@ -103,6 +105,7 @@ def main(given: Options) -> Result:
 
     if given.undecided != "fail" and not given.fail_on:
         raise SpecError("only applies to --fail-on", where="--undecided", hint="--fail-on slower is the gate")
+    gates.check_junit(given.junit, given.fail_on)
     if given.html:
         runs_page.check_several(given.runs)
     runs = runs_page.opened(given.runs, given.out, unverified=given.unverified)
@@ -117,7 +120,11 @@ def main(given: Options) -> Result:
     failed = refused(document) or bool(not_allowed(document))
     if given.fail_on:
         document = replace(document, gate=_judged(document, given.fail_on))
-        accepted = ("undecided",) if given.undecided == "pass" else ()
+        accepted: tuple[GateKind, ...] = ("undecided",) if given.undecided == "pass" else ()
+        if given.junit:
+            from harness.report.text.junit import compared_cases
+
+            gates.write_junit(given.junit, "bench compare", compared_cases(document), accepted)
         failed = failed or any(row.kind not in accepted for row in document.gate)
     skipped = given.undecided == "skip" and not any(row.kind in _WORSE for row in document.gate)
     judged = [gate(document.gate, failed=failed, worse=not skipped)] if given.fail_on else []

@@ -5,8 +5,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+from harness.cli.commands import gates
 from harness.cli.display.output import print_note
 from harness.cli.display.result import Result
 from harness.cli.flags import argument_types, options
@@ -35,6 +37,8 @@ class Options(RunOutput):
     overrides: Mapping[str, object]  # keys of --set alone
     dry_run: bool
     anyway: bool
+    fail_on: str | None
+    junit: Path | None
 
     @classmethod
     def from_parsed(cls, parsed: argparse.Namespace, command: tuple[str, ...] | None = None) -> Self:
@@ -83,6 +87,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="print what is planned (-v: each cell) and exit"
     )
     options.add_run_output(output)
+    output.add_argument(
+        "--fail-on",
+        choices=(gates.LIMITS,),
+        help="exit with 1 if a backend misses a limit of the scenario's [slo] at some load, as set by "
+        "--set slo.ttft_ms.p95=500",
+    )
+    gates.add_junit(output)
     for flag in _SECRETS:
         parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
 
@@ -125,7 +136,7 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         dest="load.duration_s",
         type=float,
         metavar="S",
-        help="stop sending after S seconds, or after --requests if these are over first",
+        help="measure for S seconds after the warm-up, or until --requests are over if that is sooner",
     )
     load.add_argument(
         "--input-tokens",
@@ -306,6 +317,7 @@ def measure(given: Options, sketch: "Sketch | None" = None) -> Result:
     """`sketch` draws what stands between the table and its conclusion."""
     prepared = checked(given)
     options.check_folder(prepared.options.out, f"--out {prepared.options.out}")
+    _check_gate(given, prepared)
     if given.dry_run:
         from harness.cli.display.dry_run import describe
 
@@ -321,7 +333,24 @@ def measure(given: Options, sketch: "Sketch | None" = None) -> Result:
     confirm(prepared, anyway=given.anyway)
     for line in unsupported(prepared):
         print_note(f"note: {line}")
-    return run_and_show(prepared, partial(started, prepared, anyway=given.anyway), given, sketch)
+    begin = partial(started, prepared, anyway=given.anyway)
+    if given.fail_on is None:
+        return run_and_show(prepared, begin, given, sketch)
+    judge = partial(gates.judged_limits, slo=prepared.scenario.slo, path=given.junit)
+    return run_and_show(prepared, begin, given, sketch, judge)
+
+
+def _check_gate(given: Options, prepared: "Prepared") -> None:
+    gates.check_junit(given.junit, given.fail_on or ())
+    where = f"--fail-on {given.fail_on}"
+    if given.fail_on and not prepared.scenario.slo:
+        hint = "set one, such as --set slo.ttft_ms.p95=500"
+        raise SpecError("the scenario has no limits", where=where, hint=hint)
+    if given.fail_on and prepared.probe_sizes is not None:
+        hint = (
+            "measure the load that has to keep them, or compare two searches: bench compare --fail-on slower"
+        )
+        raise SpecError("a search tries loads that miss the limits", where=where, hint=hint)
 
 
 def checked(given: Options) -> "Prepared":

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from harness.cli.display.result import Result, put
 from harness.cli.display.results import as_document, show
 from harness.cli.typed import RunOutput
 from harness.errors import BenchError, ExitCode, SetupError, StorageError
+from harness.model import Summary
 from harness.report.text.screen import Sketch
 from harness.run.execute import Run
 from harness.run.setup.options import Ui
@@ -55,8 +57,11 @@ def run_and_show(
     begin: Callable[[Ui], AbstractContextManager[Run]],
     form: RunOutput,
     sketch: Sketch | None = None,
+    judge: Callable[[Summary], Result] = lambda _summary: Result(),
 ) -> Result:
-    """Prints while the run's folder is held; the result that is left is its exit code and what to do next."""
+    """Prints while the run's folder is held; the result that is left is its exit code and what to do next.
+    `judge`: the gate on a run that came to its end, whose code counts where nothing else went wrong.
+    """
     with closing(progress_display(verbose=form.verbose)) as ui, serving(form.metrics_port, ui.state):
         for why in dict.fromkeys(backend.launch.why for backend in prepared.backends):
             ui.note(why)
@@ -74,7 +79,8 @@ def run_and_show(
     if cut_short:
         kept = "interrupted: what was measured is kept; to make the report:"
         return Result(code=ExitCode.INTERRUPTED, notes=_next(kept, f"report {path}"))
-    return Result(code=exit_code(run.summary, failures=bool(run.failures)), notes=_failed(run))
+    judged, code = judge(run.summary), exit_code(run.summary, failures=bool(run.failures))
+    return replace(judged, code=code or judged.code, notes=_failed(run))
 
 
 def _next(kept: str, command: str) -> list[str]:

@@ -1,0 +1,60 @@
+"""Limits of [slo] as a gate: which backend keeps which of them at each load of a run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from harness.model import CellResult, GateKind, GateRow, LoadPoint, Summary
+from harness.model.grouping import grouped
+from harness.model.json_path import number_at
+from harness.model.measures import measure
+from harness.model.numbers import as_given, counted, number, percent_of_all
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCheck:
+    """One limit of one backend at one load."""
+
+    label: str
+    load: LoadPoint
+    words: str  # the limit, as in `TTFT p95 ≤ 500 ms`
+    row: GateRow | None  # what a gate fails on; None: every valid repeat keeps the limit
+
+
+def limit_checks(summary: Summary, slo: Mapping[str, Mapping[str, float]]) -> Iterator[LimitCheck]:
+    """Yields a check for each limit of `slo`. What no valid repeat measured is not kept."""
+    cells = grouped(((cell.label, cell.point), cell) for cell in summary.cells)
+    for (label, load), mine in cells.items():
+        usable = [cell for cell in mine if not cell.invalid and cell.slo]
+        for metric, limits in slo.items():
+            for share, limit_ms in limits.items():
+                path = f"{metric}.{share}"
+                found = _missed(usable, path, limit_ms)
+                row = found and GateRow(
+                    kind=found[0], run=summary.run, label=label, load=load, metric=path, why=found[1]
+                )
+                yield LimitCheck(label, load, measure(path).at_most(limit_ms), row)
+
+
+def _missed(cells: Sequence[CellResult], path: str, limit_ms: float) -> tuple[GateKind, str] | None:
+    """The kind of the row and its figures: those of the repeats that miss the limit."""
+    limits = [
+        (cell, limit)
+        for cell in cells
+        for limit in (cell.slo.limits if cell.slo else ())
+        if f"{limit.metric}.{limit.share}" == path and limit.limit_ms == limit_ms
+    ]
+    missed = [(cell, limit) for cell, limit in limits if not limit.met]
+    if not limits:
+        return "missing", "no valid repeat"
+    if not missed:
+        return None
+    values = [value for cell, _ in missed if (value := number_at(cell, path)) is not None]
+    value = median(values) if values else 0.0
+    if value > limit_ms:
+        shown = f"{number(value)} ms"
+    else:  # failed requests miss it, or they are too few to know the percentile of
+        inside = percent_of_all(median(limit.within for _, limit in missed))
+        shown = f"{inside}% of the requests inside"
+    many = f", in {len(missed)} of {counted(len(limits), 'repeat')}" if len(limits) > 1 else ""
+    return "limit", f"{shown}, limit {as_given(limit_ms)} ms{many}"
