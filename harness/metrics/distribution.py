@@ -33,6 +33,11 @@ def highest_percentile(samples: int) -> int:
     return max((p for p in PERCENTILES if samples >= samples_needed(p)), default=50)
 
 
+def ascending(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values in order: themselves where they are in order, which is not to be changed."""
+    return values if (values[1:] >= values[:-1]).all() else np.sort(values)
+
+
 def latency_stats(
     values: NDArray[np.float64], *, independent: bool = True
 ) -> tuple[LatencyStats, dict[str, str]]:
@@ -43,7 +48,7 @@ def latency_stats(
     """
     statistics: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
-    ordered = np.sort(values)
+    ordered = ascending(values)
     finite = ordered[: np.searchsorted(ordered, np.inf)]
     lost = len(values) - len(finite)
     never = f"{lost} of {len(values)} requests {NEVER}"
@@ -91,10 +96,10 @@ def _gap_at_median(ordered: NDArray[np.float64]) -> tuple[float, float] | UnsetT
     middle = ordered[first : count - first]
     if count < _LEAST_SAMPLES or np.isinf(middle[-1]):
         return UNSET
-    gaps = np.diff(middle)
-    widest = int(np.argmax(gaps))
-    low, high = float(middle[widest]), float(middle[widest + 1])
-    below = first + widest + 1  # samples
+    centre = (middle[0] + middle[-1]) / 2  # in any gap that takes more than half
+    above = max(1, int(np.searchsorted(middle, centre)))
+    low, high = float(middle[above - 1]), float(middle[above])
+    below = first + above  # samples
     near = abs(below - count / 2) <= _RANK_Z * np.sqrt(count) / 2
     wide = 2 * (high - low) > middle[-1] - middle[0] and high >= _LEAST_RISE * low
     return (low, high) if near and wide else UNSET

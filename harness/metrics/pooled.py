@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics.distribution import ascending
 from harness.metrics.latency import values_ms
 from harness.metrics.view import RequestView
 
@@ -16,7 +17,7 @@ def samples(view: RequestView) -> Samples:
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    ordered = np.sort(values)
+    ordered = ascending(values)
     if len(ordered) <= MOST_VALUES:
         return ordered
     return ordered[((np.arange(MOST_VALUES) + 0.5) * len(ordered) / MOST_VALUES).astype(np.int64)]

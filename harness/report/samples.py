@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics.distribution import ascending
 from harness.metrics.latency import by_arrival, tpot_of_each_ms, values_ms
 from harness.metrics.pooled import MOST_VALUES
 from harness.metrics.view import RequestView
@@ -62,7 +63,7 @@ def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Keeps MOST_VALUES, evenly by rank, with the least and the largest: gaps would fill the memory."""
     if len(values) <= MOST_VALUES:
         return values
-    return np.sort(values)[np.linspace(0, len(values) - 1, MOST_VALUES).astype(np.int64)]
+    return ascending(values)[np.linspace(0, len(values) - 1, MOST_VALUES).astype(np.int64)]
 
 
 def _reported(values: NDArray[np.int32]) -> NDArray[np.int32]:

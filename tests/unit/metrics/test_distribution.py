@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from harness.metrics.distribution import latency_stats
+from harness.metrics.distribution import ascending, latency_stats
 from harness.model import UNSET
 
 RANDOM = np.random.default_rng(7)
@@ -45,3 +45,26 @@ def test_requests_that_never_got_there_are_no_group():
 def test_smooth_distributions_hardly_ever_have_one(draw):
     samples = (draw(size=32) for _ in range(1000))
     assert sum(gap(sample) != UNSET for sample in samples) <= 20
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_gap_is_the_widest_between_two_samples_of_the_middle_half(seed):
+    drawn = np.random.default_rng(seed)
+    count = int(drawn.integers(32, 90))
+    groups = drawn.choice([1.0, drawn.uniform(1, 4)], count)
+    samples = np.sort(groups * drawn.uniform(1, 1.5, count).round(int(drawn.integers(0, 4))))
+    middle = samples[count // 4 : count - count // 4]
+    widest = int(np.argmax(np.diff(middle)))
+    low, high = middle[widest], middle[widest + 1]
+    near = abs(count // 4 + widest + 1 - count / 2) <= 2.576 * np.sqrt(count) / 2
+    wide = 2 * (high - low) > middle[-1] - middle[0] and high >= 1.25 * low
+    assert gap(drawn.permutation(samples)) == ((low, high) if near and wide else UNSET)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0, 2.0, np.inf]])
+def test_values_in_order_are_not_copied(values):
+    """As many gaps as a cell has tokens."""
+    given = np.array(values)
+    assert ascending(given) is given
+    shuffled = given[::-1]
+    assert ascending(shuffled).tolist() == values
