@@ -352,8 +352,10 @@ def _hint(url: str, status: int, chosen: str | None) -> str:
             return f"a server answers at {other}"
     if REDIRECTED <= status < REFUSED:
         return "use the address that it redirects to, up to /v1"
-    unlisted = "; --model-name names the model where a server lists none" if status and not chosen else ""
-    return f"is an OpenAI-compatible server running there? Its address is what comes before /v1{unlisted}"
+    running = "is an OpenAI-compatible server running there? Its address is what comes before /v1"
+    if not status:
+        return f"{running}; some refuse connections until their model is loaded"
+    return f"{running}{'' if chosen else '; --model-name names the model where a server lists none'}"
 
 
 def backends_of(servers: Sequence[Given], engines: Sequence[str], given: Options) -> str:

@@ -245,7 +245,8 @@ def _disk(planned: Mapping[str, Planned], machine: Machine) -> list[Lack]:
     free = machine.cache_free_bytes()
     then = "free some space, or name another folder with BENCH_CACHE"
     if free is None:
-        return [Lack(labels, f"the cache folder {machine.cache} cannot be written", then)]
+        named = "name a folder that can be with BENCH_CACHE"
+        return [Lack(labels, f"the cache folder {machine.cache} cannot be written", named)]
     if free >= sum(map(size_mb, definitions)) * MB:
         return []
     needed = f"{room_words(definitions)} are to be installed"

@@ -243,6 +243,7 @@ def test_a_port_where_nothing_listens(called):
         _, named = called(address, "--model-name", "m")
     assert code == ExitCode.SETUP
     assert "refused" in error
+    assert "some refuse connections until their model is loaded\n" in error
     assert "refused" in named
     assert "--model-name" not in named  # it is given already
 
