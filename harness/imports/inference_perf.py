@@ -1,8 +1,10 @@
 """inference-perf: per_request_lifecycle_metrics.json, or the summaries of the run and of its stages."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -32,6 +34,7 @@ _SUMMARY_KEYS = {"load_summary", "successes", "failures"}
 SUMMARY = "summary_lifecycle_metrics.json"
 _STAGES = "stage_*_lifecycle_metrics.json"  # summaries, each of one load
 _OF_STAGE = "the summary of each stage has it: per_stage: true"
+_SAME_COUNT = 1e-3  # of tokens in an answer
 _RATES = {
     "requests_per_s": "requests_per_sec",
     "output_tokens_per_s": "output_tokens_per_sec",
@@ -65,10 +68,13 @@ class _Error(msgspec.Struct):
     error_msg: str = ""
 
 
-class _Entry(msgspec.Struct):
+class _Start(msgspec.Struct):
+    start_time: float
+
+
+class _Entry(_Start):
     """Keeps only the model's name of the texts."""
 
-    start_time: float
     end_time: float
     info: _Info | None = None
     error: _Error | None = None
@@ -76,50 +82,69 @@ class _Entry(msgspec.Struct):
 
 
 def _read(first: Document) -> Iterator[Taken]:
-    where = str(first.path)
-    if len(stages := all_next_to(first.path, _STAGES)) > 1:
-        hint = f"import the stages: {', '.join(stage.name for stage in stages)}"
-        raise wrong(
-            f"holds the requests of {len(stages)} stages, each with a load of its own", where, hint=hint
-        )
-    rows, own_counts, model = Rows(where), False, None
+    """The requests of all stages are in one file, and say nothing of their stage: a stage ends before the
+    next begins.
+    """
+    where, stages = str(first.path), _stages(first.path)
+    ends_s, parts = _ends_s(first, stages), [Rows(where) for _ in stages or (None,)]
+    own_counts, model = False, None
     for document in first.source.documents():
         entry = document.read_as(_Entry, TOOL)
         model = model or _model(entry.request)
         answer, counted_here = _answer(entry)
         own_counts = own_counts or counted_here
-        rows.add(answer)
-    rows.check_streamed()
-    _agree_with_summary(first.path, rows)
-    about = next_to(first.path, stages[0].name, _Summary, TOOL) if stages else None
-    load = _load(about.load_summary) if about else UNKNOWN_LOAD
-    lacks = [VERSION, INTENDED, TEXTS]
-    if load == UNKNOWN_LOAD:
-        lacks.append(f"{LOAD} ({_OF_STAGE})")
-    if own_counts:
-        lacks.append(TOKENS)
-    yield Taken(
-        tool=TOOL,
-        version=None,
-        level="records",
-        took=f"{counted(len(rows), 'request')}: start, arrival of each text, end, tokens",
-        load=load,
-        records=rows.records(load.slots),
-        model=model,
-        planned=len(rows),
-        facts=("answers", "outcomes", "tokens", "times", "arrivals"),
-        lacks=tuple(lacks),
-    )
+        parts[bisect_left(ends_s, answer.sent_s)].add(answer)
+    whole = (SUMMARY, next_to(first.path, SUMMARY, _Summary, TOOL))
+    for rows, (name, about) in zip(parts, stages.items() or [whole], strict=True):
+        rows.check_streamed()
+        if about:
+            _check(rows, name, about, where)
+        load = _load(about.load_summary) if about and stages else UNKNOWN_LOAD
+        lacks = [VERSION, INTENDED, TEXTS]
+        if load == UNKNOWN_LOAD:
+            lacks.append(f"{LOAD} ({_OF_STAGE})")
+        if own_counts:
+            lacks.append(TOKENS)
+        yield Taken(
+            tool=TOOL,
+            version=None,
+            level="records",
+            took=f"{counted(len(rows), 'request')}: start, arrival of each text, end, tokens",
+            load=load,
+            records=rows.records(load.slots),
+            model=model,
+            planned=len(rows),
+            facts=("answers", "outcomes", "tokens", "times", "arrivals"),
+            lacks=tuple(lacks),
+        )
 
 
-def _agree_with_summary(path: Path, rows: Rows) -> None:
-    """Raises SpecError if the summary in the same folder, where the tool wrote one, differs."""
-    about = next_to(path, SUMMARY, _Summary, TOOL)
-    if about is None:
-        return
-    agree(f"count (in {SUMMARY})", about.successes.count, len(rows.answered), str(path))
+def _stages(path: Path) -> dict[str, "_Summary"]:
+    """The summaries of the stages by their names, in the order in which they ran."""
+    names = sorted((file.name for file in all_next_to(path, _STAGES)), key=lambda name: (len(name), name))
+    found = ((name, next_to(path, name, _Summary, TOOL)) for name in names)
+    return {name: about for name, about in found if about}
+
+
+def _ends_s(first: Document, stages: Mapping[str, "_Summary"]) -> list[float]:
+    """When the last request of each stage but the last one was sent. Raises SpecError if their counts are not
+    those of the requests.
+    """
+    if len(stages) < 2:
+        return []
+    starts = sorted(document.read_as(_Start, TOOL).start_time for document in first.source.documents())
+    *ends, last = accumulate(about.successes.count + about.failures.count for about in stages.values())
+    if last != len(starts):
+        text = f"holds {counted(len(starts), 'request')}, and its {len(stages)} stages have {last}"
+        raise wrong(text, str(first.path), hint=f"import the stages: {', '.join(stages)}")
+    return [starts[end - 1] for end in ends]
+
+
+def _check(rows: Rows, name: str, about: "_Summary", where: str) -> None:
+    """Raises SpecError if a summary in the same folder differs."""
+    agree(f"count (in {name})", about.successes.count, len(rows.answered), where)
     stated = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
-    agree(f"time_to_first_token (in {SUMMARY})", stated and 1e3 * stated, rows.mean_ttft_ms, str(path))
+    agree(f"time_to_first_token (in {name})", stated and 1e3 * stated, rows.mean_ttft_ms, where)
 
 
 def _answer(entry: _Entry) -> tuple[Answer, bool]:
@@ -153,14 +178,18 @@ def _model(request: msgspec.Raw) -> str | None:
     return name_of(body.get("model")) if isinstance(body, dict) else None
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _Part(msgspec.Struct):
-    count: int = 0
+    count: _Count = 0
     latency: dict[str, dict[str, float | None] | None] = {}
     throughput: dict[str, float | None] = {}
+    output_tokens: dict[str, float | None] | None = None  # as the server counted them
 
 
 class _Failures(msgspec.Struct):
-    count: int = 0
+    count: _Count = 0
 
 
 class _Summary(msgspec.Struct):
@@ -184,6 +213,7 @@ def _read_summary(document: Document) -> Iterator[Taken]:
         raise wrong("has no figures", where)
     load = _load(about.load_summary)
     lacks = [VERSION, "requests (report.request_lifecycle.per_request: true)", "the model"]
+    lacks += _other_count(about.successes, reported)
     if load == UNKNOWN_LOAD:
         lacks.append(f"{LOAD} ({_OF_STAGE})")
     yield Taken(
@@ -199,16 +229,27 @@ def _read_summary(document: Document) -> Iterator[Taken]:
     )
 
 
+def _other_count(answers: _Part, reported: Mapping[str, float]) -> Iterator[str]:
+    """Says that its figures are not of the tokens that the server counted, where they are not."""
+    rate, tokens_rate = reported.get("requests_per_s"), reported.get("output_tokens_per_s")
+    if not rate or tokens_rate is None:
+        return
+    own, servers = tokens_rate / rate, (answers.output_tokens or {}).get("mean")
+    if servers is None:
+        yield TOKENS
+    elif abs(own - servers) > _SAME_COUNT * servers:
+        yield f"{TOKENS}, {own:.1f} in an answer where the server counted {servers:.1f}"
+
+
 def _load(settings: dict[str, Any]) -> Load:
     most, rate = plain(settings.get("concurrency")), plain(settings.get("requested_rate"))
     return serving.load(None if most else rate, int(most or 0))
 
 
 def _chosen(files: Files) -> Iterable[Path]:
-    """The summaries of several stages, because the requests of all are in one file; else the requests."""
-    stages = [path for path in files if path.match(_STAGES)]
+    """The requests; of summaries those of stages, which the others repeat."""
     richer = list(richest(files))
-    return stages if len(stages) > 1 or (stages and stages[0] in richer) else richer
+    return [path for path in richer if path.match(_STAGES)] or richer
 
 
 READER = Reader(

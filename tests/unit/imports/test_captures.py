@@ -2,8 +2,8 @@
 
 Made by `python -m tests.bench.imported_tools --requests 12 --only "role chunk at once" --keep DIR`; its role
 chunk comes at once, so that the tools' own figures differ. The report is `benchmark-report -b 0.2` of vLLM's
-summary, and texts of prompts and answers are left out. `pair` is of `python -m tests.bench.imported_pair`;
-llama-bench ran without a server.
+summary, and texts of prompts and answers are left out. `inference-perf.stages` is of two stages of that tool,
+and `pair` of `python -m tests.bench.imported_pair`; llama-bench ran without a server.
 """
 
 import shutil
@@ -14,6 +14,7 @@ import pytest
 
 from harness.cli.commands.imports import Found, made
 from harness.imports import read, results_among
+from harness.imports.taken import TOKENS
 from harness.metrics import latency
 from harness.metrics.view import RequestView
 from harness.model.imported import SERVER
@@ -55,6 +56,21 @@ def test_records_of_a_tool_have_the_servers_times(name, tool, version, level):
     assert not taken.definitions
     assert np.median(latency.of_metric(view, "ttft_ms")) == pytest.approx(100, abs=LAG_MS)
     assert latency.tpot_ms(view).mean() == pytest.approx(10, abs=0.5)
+
+
+def test_requests_of_two_stages_of_a_tool_are_told_apart_by_when_they_were_sent():
+    """Of 4 requests in 2 streams and of 8 in 4; to the tool's tokenizer each token is two, 5 ms apart."""
+    folder = CAPTURES / "inference-perf.stages"
+    _, stages = read(folder / "per_request_lifecycle_metrics.json")
+    assert [(taken.load.slots, len(taken.records.requests)) for taken in stages] == [(2, 4), (4, 8)]
+    for taken in stages:
+        view = RequestView(taken.records)
+        assert latency.of_metric(view, "ttft_ms").mean() == pytest.approx(101.1, abs=LAG_MS)
+        assert latency.tpot_ms(view).mean() == pytest.approx(10.04, abs=0.5)
+    _, (alone,) = read(folder / "stage_1_lifecycle_metrics.json")
+    assert (alone.load.slots, alone.answered) == (4, 8)
+    assert alone.reported["tpot_ms.mean"] == pytest.approx(5, abs=0.5)
+    assert f"{TOKENS}, 32.1 in an answer where the server counted 16.0" in alone.lacks
 
 
 SUMMARIES = [

@@ -14,9 +14,9 @@ def entry(start_s):
     return {"start_time": start_s, "end_time": chunks[-1], "info": info, "error": None}
 
 
-def stage(rate=None, count=2):
+def stage(rate=None, count=2, ttft_s=0.1):
     load = {"count": count} | ({"requested_rate": rate} if rate else {})
-    latency = {"time_to_first_token": {"mean": 0.1}}
+    latency = {"time_to_first_token": {"mean": ttft_s}}
     return {"load_summary": load, "successes": {"count": count, "latency": latency}, "failures": {"count": 0}}
 
 
@@ -34,14 +34,36 @@ def results_in(folder):
     return [path.name for path in kept], [path.name for path in left_out]
 
 
-def test_of_several_stages_the_stages_are_read_and_their_requests_together_are_not(tmp_path):
-    requests = run_of_inference_perf(tmp_path, 2.0, 10.0)
+def test_of_several_stages_the_requests_are_read_each_with_the_load_of_its_stage(tmp_path):
+    rates = [float(rate) for rate in range(1, 13)]  # stage 10 comes after stage 2, whatever its name
+    requests = run_of_inference_perf(tmp_path, *rates)
+    assert results_in(tmp_path)[0] == [requests.name]
+    _, taken = read(requests)
+    assert [(one.load.value, one.planned, one.load_known) for one in taken] == [
+        (rate, 2, True) for rate in rates
+    ]
+
+
+def test_of_several_stages_without_their_requests_the_stages_are_read(tmp_path):
+    run_of_inference_perf(tmp_path, 2.0, 10.0).unlink()
     kept, left_out = results_in(tmp_path)
     assert kept == ["stage_0_lifecycle_metrics.json", "stage_1_lifecycle_metrics.json"]
-    assert left_out == [requests.name, "summary_lifecycle_metrics.json"]
-    with pytest.raises(SpecError, match="holds the requests of 2 stages") as caught:
+    assert left_out == ["summary_lifecycle_metrics.json"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (stage(10.0, count=3), "holds 4 requests, and its 2 stages have 5"),
+        (stage(10.0, count=-2), "is not what inference-perf writes"),
+        (stage(10.0, ttft_s=0.2), r"time_to_first_token \(in stage_1_lifecycle_metrics.json\) is 200"),
+    ],
+)
+def test_stages_that_are_not_of_these_requests_are_refused(tmp_path, changed, why):
+    requests = run_of_inference_perf(tmp_path, 2.0, 10.0)
+    foreign.write(tmp_path / "stage_1_lifecycle_metrics.json", changed)
+    with pytest.raises(SpecError, match=why):
         read(requests)
-    assert "stage_0_lifecycle_metrics.json, stage_1" in caught.value.hint
 
 
 def test_of_one_stage_the_requests_are_read_and_its_summary_has_their_load(tmp_path):
