@@ -22,7 +22,7 @@ BLOCKS = {
     "add-a-command": (2, 0),
     "add-a-metric": (2, 1),
     "add-a-telemetry-source": (3, 0),
-    "add-a-validity-rule": (3, 1),
+    "add-a-validity-rule": (4, 1),
     "add-a-workload": (4, 1),
     "add-an-api": (4, 1),
     "add-an-engine": (0, 3),
@@ -138,11 +138,12 @@ def test_a_cell_and_its_schema_have_decode_ms():
 
 @pytest.mark.long
 def test_a_validity_rule_is_a_code_and_a_function_with_its_record(checkout):
-    (code, rule, test), (commands,) = code_of("add-a-validity-rule")
+    (code, rule, test, reason), (commands,) = code_of("add-a-validity-rule")
     checkout.put("harness/model/issue.py", '    CLIENT_BUSY = "', code)
     checkout.put("harness/validity/client.py", "def tail(", f"{rule}\n\n")
     checkout.put("harness/validity/client.py", "    _worker_lost,\n", "    _slow_connect,\n")
     checkout.add("tests/unit/validity/test_cells.py", test)
+    checkout.put("tests/integration/test_rules_printed.py", '"node-clock": "', reason)
     for line in commands.splitlines():
         said = checkout.run(line)
     assert "passed" in said
