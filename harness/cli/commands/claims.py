@@ -3,14 +3,14 @@
 import argparse
 import dataclasses
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.display.output import printed_command
 from harness.cli.display.result import Result
-from harness.cli.flags import options
+from harness.cli.flags import argument_types, options
 from harness.cli.typed import Flags
 from harness.errors import SpecError
 from harness.model import as_json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True)
 class Options(Flags):
     run: str | None
-    system: str | None
+    systems: tuple[str, ...]
     out: Path
 
 
@@ -35,7 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN|CLAIM",
         help="run folder, or name of a run under --out; or a claim such as A0-003: which run decides it",
     )
-    parser.add_argument("--system", metavar="NAME", help="engine that the claims are about (default: all)")
+    parser.add_argument(
+        "--system",
+        dest="systems",
+        default=(),
+        metavar="NAME,…",
+        type=argument_types.names,
+        help="engine that the claims are about; of several, all of them (default: any)",
+    )
     options.add_runs_folder(parser)
     options.add_json(parser)
 
@@ -45,9 +52,9 @@ def main(given: Options) -> Result:
 
     catalog = load_catalog()
     known = {name.partition("@")[0] for claim in catalog.claims for name in claim.systems}
-    if given.system and given.system not in known:
-        raise SpecError(f"no claim is about '{given.system}'", hint=f"known: {', '.join(sorted(known))}")
-    chosen = [claim for claim in catalog.claims if _is_about(claim, given.system)]
+    if unknown := [name for name in given.systems if name not in known]:
+        raise SpecError(f"no claim is about '{unknown[0]}'", hint=f"known: {', '.join(sorted(known))}")
+    chosen = [claim for claim in catalog.claims if _is_about(claim, given.systems)]
     named = (given.run or "").casefold()
     if single := [claim for claim in catalog.claims if claim.id.casefold() == named]:
         return Result(
@@ -63,8 +70,8 @@ def main(given: Options) -> Result:
     )
 
 
-def _is_about(claim: "Claim", system: str | None) -> bool:
-    return system is None or any(name.partition("@")[0] == system for name in claim.systems)
+def _is_about(claim: "Claim", systems: Collection[str]) -> bool:
+    return {name.partition("@")[0] for name in claim.systems}.issuperset(systems)
 
 
 def _held_against(run: str, out: Path, wanted: set[str]) -> Result:
@@ -106,6 +113,8 @@ def _listed(catalog: "Catalog", chosen: "list[Claim]", width: int) -> Iterator[s
 
 def _decided(catalog: "Catalog", claim: "Claim", width: int) -> Iterator[str]:
     """The claim, its conditions, and the command of the run that decides it."""
+    from harness.claims.catalog import HARDWARE
+
     source, command = catalog.sources[claim.source], catalog.command(claim)
     indented = partial(wrap, width=width, initial_indent=" " * 8, subsequent_indent=" " * 10)
     yield from wrap(f"{claim.id:<7} {claim.says}", width, subsequent_indent=" " * 8)
@@ -117,7 +126,11 @@ def _decided(catalog: "Catalog", claim: "Claim", width: int) -> Iterator[str]:
         return
     yield from indented(f"by {claim.measure}: {_wanted(claim)}")
     yield printed_command("", command)
-    yield "bench claims RUN    # RUN: the folder that it names at its end"
+    yield "bench claims latest"
+    if claim.hardware:
+        yield from wrap(
+            f"A run on anything but {HARDWARE[claim.hardware][0]} leaves it not decidable.", width
+        )
 
 
 def _wanted(claim: "Claim") -> str:

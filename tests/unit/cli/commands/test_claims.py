@@ -55,6 +55,24 @@ def test_an_engine_that_nobody_wrote_about_is_an_error_with_those_that_are_known
     assert {"vllm", "sglang", "llamacpp"} <= set(hint.removeprefix("hint: known: ").split(", "))
 
 
+def test_claims_about_several_engines_are_about_all_of_them(capsys):
+    rows = json.loads(listed(capsys, "--system", "sglang,vllm", "--json"))
+    named = [
+        {name.partition("@")[0] for name in row.get("order", "").split()[::2] or row["of"]} for row in rows
+    ]
+    assert all({"sglang", "vllm"} <= names for names in named)
+    assert {"A1-008", "A0-074"} <= {row["id"] for row in rows}
+    assert main(["claims", "--system", "sglang,vlm"]) == ExitCode.USAGE
+    assert "no claim is about 'vlm'" in capsys.readouterr().err
+
+
+def test_a_claim_of_certain_hardware_says_that_no_other_decides_it(capsys):
+    warning = "A run on anything but an H100 leaves it not decidable."
+    assert warning in listed(capsys, "A1-008")
+    assert warning not in listed(capsys, "A0-003")
+    assert "\nbench claims latest\n" in listed(capsys, "A0-003")
+
+
 def test_a_source_without_a_claim_about_the_engine_leaves_no_gap(capsys):
     text = listed(capsys, "--system", "mlc-llm")
     assert "\n\n\n" not in text

@@ -27,6 +27,15 @@ def test_every_other_flag_sets_a_key_or_is_none_of_the_run():
         *("cluster", "load_nodes", "workers_per_node"),  # RunOptions.load_from
         *("price_per_hour", "price_per_gpu_hour"),  # RunOptions.prices
         "depth",
-        *("anyway", "dry_run", "json", "metrics_port", "no_report", "verbose"),  # of the command
+        *(
+            "anyway",
+            "dry_run",
+            "fail_on",
+            "json",
+            "junit",
+            "metrics_port",
+            "no_report",
+            "verbose",
+        ),  # of the command
         *("api_key", "token"),  # refused
     }
