@@ -36,6 +36,6 @@ def _repeats(messages: Iterable[Message], text: str) -> bool:
         if at < 0:
             return False
         seen, end = seen + len(begin), at + len(content.strip())
-        if end >= len(text):
+        if end > len(text):
             break
     return seen >= ECHO_CHARS

@@ -44,6 +44,16 @@ def test_a_share_that_does_not_grow_says_nothing_of_a_crossing_where_it_may_be_a
     assert quantile(at, sure, 0.975) > 48
 
 
+def test_what_grows_above_a_floor_is_read_at_the_target():
+    """3% at every load, and the rest of 5% by log odds 14 times the logarithm of the load at 16."""
+    at, counts = places(8, 32), []
+    for load in (11.0, 14.0, 15.0, 16.0, 17.0):
+        odds = np.log(0.02 / 0.95) + 14 * np.log(load / 16)
+        counts.append(Count(load, 2000 * (0.03 + 0.97 / (1 + np.exp(-odds))), 2000))
+    sure = above(at, counts, 0.05, (0.0, 0.2, 0.4, 0.6, 0.8))
+    assert quantile(at, sure, 0.5) == pytest.approx(16, rel=0.01)
+
+
 def test_how_far_beyond_the_target_a_load_is_does_not_move_the_crossing():
     at, below = places(8, 32), Count(15, 2, 200)
     medians = [

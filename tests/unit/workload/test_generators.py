@@ -217,6 +217,15 @@ def test_turns_of_a_chat_stand_together_and_only_the_first_has_the_system_prompt
     assert shared[1:4].tolist() == [58, 76, 94]
 
 
+def test_each_group_may_come_once_before_any_is_drawn():
+    """The most popular last, as a cache keeps them."""
+    made = generate(SharedPrefix(3, 40, 10, 8), 40, 3, TextMaker(words), each_first=True).requests
+    groups = [part.id for request in made for part in request.shared]
+    assert groups[:3] == [2, 1, 0]
+    assert len(groups) == 40
+    assert set(groups) == {0, 1, 2}
+
+
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])
 def test_a_share_of_the_chats_has_a_system_prompt_of_its_own(share):
     spec = SharedPrefix(2, 60, 20, 8, turns=2, own_share=share)

@@ -47,10 +47,18 @@ def test_a_prompt_that_is_given_back_is_counted(text):
         "",
         QUESTION + ANSWER,  # the text that was to be corrected
         SYSTEM + "\n\nThat is what I do: what is the text?",
+        f"{QUESTION}\n{SYSTEM}",  # in another order
+        f"I was asked this: {SYSTEM}",
     ],
 )
 def test_an_answer_may_quote_a_part_of_its_prompt(text):
     assert count(text) == 0
+
+
+def test_space_around_a_message_is_none_of_it():
+    """A chat template strips it."""
+    around = tuple((role, f"\n {content}\n") for role, content in CHAT)
+    assert count(SYSTEM + QUESTION, around) == 1
 
 
 def test_a_short_question_may_be_repeated():
