@@ -381,13 +381,15 @@ def test_an_open_loop_goes_on_when_its_requests_time_out() -> None:
 
 @pytest.mark.parametrize(("silent", "last"), [(range(3), 0), (range(17, 20), 3)])
 def test_timeouts_at_the_end_of_an_open_loop_are_counted(silent: range, last: int) -> None:
+    """The first three time out while others are still sent; a busy machine may answer those 2 s late."""
+
     def script(peer: Peer) -> None:
         if int(peer.body[5:-1]) in silent:
             time.sleep(9.0)
         answer(peer)
 
     with serve(script) as server:
-        result = run_load(job(server, 20, OpenLoop(every(100, 20)), request_timeout_s=1.0))
+        result = run_load(job(server, 20, OpenLoop(every(200, 20)), request_timeout_s=3.0))
     assert outcomes(result).count(Outcome.TIMEOUT) == 3
     assert (result.closed_by, result.timeouts) == ("schedule", last)
 

@@ -6,7 +6,8 @@ from harness.mockserver import running
 from tests.integration.router import in_roles, router
 from tests.integration.scripted import MEASURED, bench, bench_here, only_cell
 
-PREFILL_MS, DECODE_MS, TRANSFER_MS, GAP_MS = 120, 40, 60, 4
+PREFILL_MS, DECODE_MS, TRANSFER_MS = 120, 40, 60
+GAP_MS = 40  # with much less, a busy machine reads events together, and the cell is INVALID
 INPUT, OUTPUT = 64, 8
 
 
@@ -19,7 +20,13 @@ def pools():
         running(**same, ttft_ms=DECODE_MS, transfer_ms=TRANSFER_MS) as decode,
         router([prefill.url, decode.url], in_roles(prefill.url)) as url,
     ):
-        yield url, f"prefill@{prefill.url}", f"decode@{decode.url}"
+        yield url, prefill, decode
+
+
+def first_token_ms(server, requests):
+    """The mean of the last requests, by what the server knows of itself: on a busy machine it is late."""
+    records = server.truth()["records"][-requests:]
+    return sum(record["write_ns"][0] - record["received_ns"] for record in records) / requests / 1e6
 
 
 def words(url, *places, requests):
@@ -29,8 +36,13 @@ def words(url, *places, requests):
     return ("run", "--backends", f"vllm={url}", *load, "--no-probe", "--no-report", "-v", *size, *where)
 
 
+def words_of(pools, requests):
+    url, prefill, decode = pools
+    return words(url, f"prefill@{prefill.url}", f"decode@{decode.url}", requests=requests)
+
+
 def test_what_each_role_did_is_never_added_up(here, pools):
-    bench(*words(*pools, requests=8), code=MEASURED)
+    bench(*words_of(pools, requests=8), code=MEASURED)
     cell = only_cell()
     prefill, decode = cell["roles"]["of"]["prefill"], cell["roles"]["of"]["decode"]
     sent = cell["requests"]["ok"] + cell["requests"]["warmup"]
@@ -47,10 +59,13 @@ def test_what_each_role_did_is_never_added_up(here, pools):
 @pytest.mark.long
 @pytest.mark.time
 def test_the_first_token_is_split_with_the_transfer_inside(here, pools):
-    done = bench(*words(*pools, requests=24), code=MEASURED)
-    split = only_cell()["roles"]["ttft_split"]
-    assert split["prefill_ms"] == pytest.approx(PREFILL_MS, abs=10)
-    assert split["decode_ms"] == pytest.approx(DECODE_MS + TRANSFER_MS, abs=10)
+    done = bench(*words_of(pools, requests=24), code=MEASURED)
+    cell, (_url, prefill, decode) = only_cell(), pools
+    split, sent = cell["roles"]["ttft_split"], cell["requests"]["ok"] + cell["requests"]["warmup"]
+    assert split["prefill_ms"] == pytest.approx(first_token_ms(prefill, sent), rel=1e-4)
+    assert split["decode_ms"] == pytest.approx(first_token_ms(decode, sent), rel=1e-4)
+    assert split["prefill_ms"] >= PREFILL_MS
+    assert split["decode_ms"] >= DECODE_MS + TRANSFER_MS
     assert split["transfer_ms"] == pytest.approx(TRANSFER_MS)
     parts = split["prefill_ms"] + split["decode_ms"] + split["rest_ms"]
     assert parts == pytest.approx(split["client_ms"])
