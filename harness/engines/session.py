@@ -193,7 +193,7 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
         for server in session.replicas:
             server.check_reachable(is_behind=bool(metrics))
         if not name:
-            session.served_name = first_name(session)
+            session.served_name = first_name(session, request.named_before)
         if others:
             check_alike(session, others)
         for server in session.replicas:  # one that is up and cannot generate is found before the first cell

@@ -143,6 +143,7 @@ class Lives(Stored):
 
     def _request(self, block: Block) -> EngineRequest:
         prepared, backend = self.prepared, self.prepared.of(block)
+        before = self.manifest.document.backends[backend.label].engine or {}
         return EngineRequest(
             backend.ref,
             backend.launch,
@@ -155,6 +156,7 @@ class Lives(Stored):
             cores=prepared.cores_of(block),
             answer_s=prepared.scenario.request.timeout_s,
             served_before=backend.label in self.announced and self.failed_starts[backend.label] == 1,
+            named_before=before.get("served_name") or "",
         )
 
     def _show_known(self, label: str, engine: EngineSession) -> None:

@@ -32,4 +32,5 @@ class EngineRequest(Planned):
     host: str = HOST  # address that a process listens on
     answer_s: float = 300.0  # for its first answer: it may load the model
     served_before: bool = False  # a running server that may be starting again is waited for
+    named_before: str = ""  # model of a running server, by an earlier start of the run
     keep: bool = False  # a container stays when the block is left without an error

@@ -54,8 +54,10 @@ def hello(server: Server, answer_s: float | None = None) -> None:
         server.first_answer_s = time.monotonic() - asked
 
 
-def first_name(server: Server) -> str:
-    """Returns the first of the models that the server lists."""
+def first_name(server: Server, before: str = "") -> str:
+    """Returns the first of the models that the server lists, or the one that it was asked for `before`: an
+    order of names may change.
+    """
     names = server.model_names()
     if not names:
         raise SetupError(
@@ -63,7 +65,7 @@ def first_name(server: Server) -> str:
             where=f"{server.base_url}/v1/models",
             hint="name it with --model-name",
         )
-    return names[0]
+    return before if before in names else names[0]
 
 
 def check_alike(first: Server, others: Sequence[Server]) -> None:

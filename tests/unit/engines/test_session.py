@@ -1,5 +1,6 @@
 """What an engine that runs already is shown, and where."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,8 @@ from harness.engines.provide.logged import Log
 from harness.engines.session import EngineSession, _waited_for
 from harness.engines.speak.access import access_behind
 from harness.engines.speak.server import Server
+from harness.engines.start.launch_choice import LaunchChoice
+from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError
 from harness.model import Ending
 from harness.spec.backend import BackendRef
@@ -83,6 +86,22 @@ def test_a_running_server_that_is_silent_is_what_it_was(monkeypatch):
     monkeypatch.setattr(server, "info", silent)
     server.look_again()
     assert server.facts == {"server_version": "1"}
+
+
+@pytest.mark.parametrize(("before", "model"), [("", "qwen"), ("llama", "llama"), ("gone", "qwen")])
+def test_a_server_that_is_attached_to_again_is_asked_for_the_same_model(monkeypatch, before, model):
+    """As long as it lists that: the next repeat, or a resumed run, measured the one that came first now."""
+    asked = []
+    monkeypatch.setattr(Server, "check_reachable", lambda *_, **_options: None)
+    monkeypatch.setattr(Server, "model_names", lambda _: ["qwen", "llama"])
+    monkeypatch.setattr(EngineSession, "reported", lambda _: {})
+    monkeypatch.setattr(session, "hello", lambda server, _limit_s: asked.append(server.served_name))
+    ref = BackendRef(load_backend("vllm"), None, "http://h:1")
+    request = EngineRequest(
+        ref, LaunchChoice("attach", ""), "none", None, log_path=Path("log"), named_before=before
+    )
+    with session.open_engine(request, print) as engine:
+        assert [engine.served_name] == asked == [engine.facts["served_name"]] == [model]
 
 
 def test_an_engine_that_bench_started_is_not_asked_again():

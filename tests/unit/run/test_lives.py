@@ -27,8 +27,13 @@ from harness.run.setup.prepare import prepare
 def test_a_first_answer_has_the_time_of_the_requests_after_it():
     prepared = prepare(RunOptions("fixed-length", "openai=http://h:1", overrides={"request.timeout_s": 700}))
     folder = SimpleNamespace(log_path=lambda _life: Path("log"))
-    run = SimpleNamespace(prepared=prepared, folder=folder, announced=(), _life=lambda _block: "life")
+    manifest = SimpleNamespace(document=SimpleNamespace(backends={"openai": SimpleNamespace(engine=None)}))
+    run = SimpleNamespace(
+        prepared=prepared, folder=folder, manifest=manifest, announced=(), _life=lambda _block: "life"
+    )
     assert Lives._request(run, prepared.plan[0]).answer_s == 700
+    manifest.document.backends["openai"].engine = {"served_name": "llama"}
+    assert Lives._request(run, prepared.plan[0]).named_before == "llama"
 
 
 @pytest.mark.parametrize(
