@@ -299,6 +299,7 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
     """The chosen one, or the only one that the server lists."""
     from harness.client.answer import StatusError
     from harness.engines.speak.server import Server
+    from harness.probe.address import hint_at
     from harness.spec.backend_refs import load_backend
 
     with closing(Server(load_backend("openai"), url, chosen or "", access)) as server:
@@ -309,7 +310,7 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
             names = server.model_names()
         except SetupError as error:
             status = error.status if isinstance(error, StatusError) else 0
-            hint = error.hint or _hint(url, status, chosen)
+            hint = error.hint or hint_at(url, status, chosen)
             raise SetupError(error.what, where=error.where, hint=hint) from None
     if not names:
         raise SetupError(
@@ -326,36 +327,6 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
             f"--model-name {shlex.quote(f'a={names[0]},b={names[1]}')}",
         )
     return names[0]
-
-
-def _hint(url: str, status: int, chosen: str | None) -> str:
-    """A reason an address does not lead to a list of models, or to the `chosen` one. `status`: 0 for none."""
-    from harness.client.client import Client
-    from harness.client.limits import Limits
-    from harness.probe.first_look import BUSY_HINT, FAILED, RATE_HINT, REDIRECTED, REFUSED, TOO_MANY
-
-    if status >= FAILED:
-        return BUSY_HINT
-    if status == TOO_MANY:
-        return RATE_HINT
-    scheme, _, rest = url.partition("://")
-    origin = rest.partition("/")[0]
-    others = [f"{scheme}://{origin}"] if origin != rest else []  # the path may be one that nothing is behind
-    for other in (("http" if scheme == "https" else "https") + f"://{rest}", *others):
-        with closing(Client(other)) as client:
-            try:
-                answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
-                answers = answer.ok or answer.refuses_key
-            except SetupError as error:
-                answers = "CERTIFICATE" in error.what
-        if answers:
-            return f"a server answers at {other}"
-    if REDIRECTED <= status < REFUSED:
-        return "use the address that it redirects to, up to /v1"
-    running = "is an OpenAI-compatible server running there? Its address is what comes before /v1"
-    if not status:
-        return f"{running}; some refuse connections until their model is loaded"
-    return f"{running}{'' if chosen else '; --model-name names the model where a server lists none'}"
 
 
 def backends_of(servers: Sequence[Given], engines: Sequence[str], given: Options) -> str:
