@@ -37,10 +37,15 @@ def requests_needed(view: RequestView, found: Sample) -> int | None:
     """Requests for the least time and answers, at the pace of this cell; None if it has no pace. Another cell
     may be faster.
     """
+    times = times_needed(found, _FASTER)
+    return None if times is None else math.ceil(len(_sent(view)) * times)
+
+
+def times_needed(found: Sample, faster: float = 1.0) -> float | None:
+    """Times as much as this cell has, for a cell that is so many times `faster`; None if it has no pace."""
     if not found.answers or found.seconds <= 0:
         return None
-    times = max(found.min_answers / found.answers, _FASTER * found.min_seconds / found.seconds)
-    return math.ceil(len(_sent(view)) * times)
+    return max(found.min_answers / found.answers, faster * found.min_seconds / found.seconds)
 
 
 def _sent(view: RequestView) -> Rows:

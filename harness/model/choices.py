@@ -9,4 +9,7 @@ Balance = Literal["round-robin", "least-outstanding"]  # of requests over severa
 Arrival = Literal["poisson", "constant", "gamma"]  # of an open loop
 BetweenRepeats = Literal["restart", "reset", "keep"]  # what happens to an engine
 Pairing = Literal["starts", "blocks", "duet"]  # whether engines are up together, and loaded at once
+# Least and most repeats of --repeats auto where nothing else is asked for. Repeats of servers that run are
+# blocks of their one start.
+AUTO_REPEATS, SERVER_BLOCKS = (3, 10), (10, 40)
 PREFILL, DECODE = ROLES = ("prefill", "decode")  # of engines that share the work on one request

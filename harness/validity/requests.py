@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from harness.metrics.quality import form_refused, unanswered
-from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, requests_needed, sample
+from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, requests_needed, sample, times_needed
 from harness.metrics.view import Mask
 from harness.model import UNSET, Doubt, Imported, IssueCode, UnsetType
 from harness.model.numbers import apart, counted, most_first, percent_apart
@@ -185,7 +185,7 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
         found = sample(cell.view, cell.facts.minimum)
         enough = replace(found, min_answers=max(found.min_answers, MIN_SAMPLES))
         few = Violation(f"{ok} answered", verdict="SUSPECT" if ok else "INVALID")
-        yield cell.longer(few, requests_needed(cell.view, enough))
+        yield cell.longer(few, requests_needed(cell.view, enough), times_needed(enough))
 
 
 @partial(
@@ -208,7 +208,7 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
         f"{counted(found.answers, 'answer')} in {apart(found.seconds, found.min_seconds, 1)[0]} s",
         f"{counted(found.min_answers, 'answer')} and {found.min_seconds:g} s",
     )
-    yield cell.longer(few, requests_needed(cell.view, found))
+    yield cell.longer(few, requests_needed(cell.view, found), times_needed(found))
 
 
 @partial(

@@ -28,7 +28,7 @@ from harness.model.numbers import counted
 from harness.records.layout import Phase, Records
 from harness.records.request_table import RequestTable
 
-_ROOM = 1.2  # times the duration that should be enough
+_ROOM = 1.2  # times the duration that would have been enough: the next cell may be slower
 LONGEST_AGAIN_S = 1_800.0  # of a cell that is measured again: a soak of hours is its user's to begin again
 
 
@@ -64,10 +64,10 @@ class Evidence:
     def load(self) -> Load:
         return self.facts.load
 
-    def longer(self, violation: "Violation", requests: int | None) -> "Violation":
+    def longer(self, violation: "Violation", requests: int | None, times: float | None = None) -> "Violation":
         """Adds the advice to measure more, after the own hint if there is one: what ended this cell decides.
 
-        So many measured `requests` would do; None: not known.
+        So many measured `requests` would do, or `times` as long a cell; None: not known.
         """
         facts, asked = self.facts, self.facts.minimum
         needed: int | UnsetType = UNSET
@@ -84,8 +84,8 @@ class Evidence:
         elif facts.interrupted:
             hint = "the cell was cut short: `bench resume` measures it again"
         elif asked is not None and asked.duration_s is not None and facts.unsent:
-            times = _ROOM * requests / max(sent, 1) if requests else LONGER
-            change = {DURATION: math.ceil(times * asked.duration_s)}
+            times = times or (requests / max(sent, 1) if requests else None)
+            change = {DURATION: math.ceil((_ROOM * times if times else LONGER) * asked.duration_s)}
             most = enough if held is None else min(enough, held)
             if not is_whole_file and facts.planned < most:  # else these would end the load
                 change = {REQUESTS: most, **change}
@@ -98,8 +98,14 @@ class Evidence:
             elif held is not None and enough > held:
                 hint = f"its file holds only {counted(held, 'request')} for this load: use a longer one"
             else:
-                change = {REQUESTS: enough}
+                change = {REQUESTS: enough, **self._time_for(enough / max(sent, 1))}
         return violation._replace(hint=f"{violation.hint or ''}{hint}", requests_needed=needed, change=change)
+
+    def _time_for(self, times: float) -> Flags:
+        """The duration of so many times the requests, where that of this cell would cut them."""
+        asked_s = self.facts.minimum.duration_s if self.facts.minimum else None
+        needed_s = math.ceil(_ROOM * times * float(self.view.requests["end_ns"].max()) / 1e9)
+        return {DURATION: needed_s} if asked_s and needed_s > asked_s else {}
 
 
 class Violation(NamedTuple):

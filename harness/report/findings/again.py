@@ -3,9 +3,10 @@
 import math
 import shlex
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from statistics import fmean
 
-from harness.model import CellResult, Manifest, Summary, known
+from harness.model import UNSET, CellResult, Manifest, Summary, known
 from harness.model.change import (
     AUTO,
     BUDGET,
@@ -21,13 +22,11 @@ from harness.model.change import (
     words,
 )
 from harness.model.change import united as most_of
+from harness.model.choices import AUTO_REPEATS, SERVER_BLOCKS
 from harness.report.view import labels, repeats
 from harness.report.wording import plain
 
 AGAIN = "the same command"
-ROOM = 1.5  # times the time that more requests should take, where a duration would end them
-MOST_REPEATS = 10  # the default limit of --repeats auto
-LEAST_REPEATS = 3  # of --repeats auto
 _LONGEST = 4_000  # characters of a command that is shown to be copied
 
 # Keys of --set that say what a flag says.
@@ -63,26 +62,25 @@ def _of_tune(change: Change) -> Change:
         if flag in (REQUESTS, DURATION):
             found[f"--set {_KEYS[flag]}"] = value
         elif flag == REPEATS:
-            found[flag] = change.get(MOST, MOST_REPEATS) if value == AUTO else value
+            found[flag] = change.get(MOST, AUTO_REPEATS[1]) if value == AUTO else value
         elif flag == SEED or flag.startswith(_REPEATABLE):
             found[flag] = value
     return found
 
 
 def united(changes: Sequence[Change], summary: Summary, manifest: Manifest | None) -> dict[str, Value]:
-    """One change for all. More requests, and more loads, get the time that they need."""
+    """One change for all. More loads get the time that they need, and higher ones as many waves as before."""
     found = most_of(changes)
     if found.get(SEED, 0) is None and manifest and manifest.seeds:
         found[SEED] = manifest.seeds.run + 1
-    requests = max((number(change, REQUESTS) for change in changes if DURATION not in change), default=0)
-    if (before_s := ends_s(manifest)) and requests:
-        each = (cell.makespan_s / cell.requests.ok for cell in summary.cells if cell.makespan_s)
-        needed_s = math.ceil(ROOM * requests * max(each, default=0.0))
-        if needed_s > before_s:
-            found[DURATION] = max(needed_s, number(found, DURATION))
-    before, after = len({cell.point for cell in summary.cells}), len(loads(found))
-    if after > before and (budget_s := number(found, BUDGET) or _budget_s(summary)):
-        found[BUDGET] = math.ceil(budget_s * after / before)
+    before, after = {cell.point.value for cell in summary.cells}, loads(found)
+    if len(after) > len(before) and (budget_s := number(found, BUDGET) or _budget_s(summary)):
+        found[BUDGET] = math.ceil(budget_s * len(after) / len(before))
+    if "--concurrency" in found and not summary.capacity and min(after) > max(before):
+        by_time = any(cell.requests.unsent for cell in summary.cells)
+        sent = 0 if by_time else max(cell.requests.planned for cell in summary.cells)
+        if requests := number(found, REQUESTS) or sent:
+            found[REQUESTS] = math.ceil(requests * max(after) / max(before))
     return found
 
 
@@ -138,30 +136,43 @@ def expected_s(
     cells = [cell for cell in summary.cells if cell.makespan_s and not cell.imported]
     if not cells or manifest is None or manifest.resumed_utc or is_tune(manifest):
         return None
-    longer = fmean((cell.makespan_s or 0.0) * _longer(cell, manifest, change) for cell in cells)
-    each_s = _between_s(cells) / len(cells) + longer
+    between_s = _between_s(cells, manifest)
     if summary.capacity:
-        return each_s * len(cells)
-    points = len(loads(change)) or len({cell.point for cell in cells})
+        return math.fsum(between_s + _cell_s(cell, manifest, change) for cell in cells)
+    points = loads(change) or tuple({cell.point.value for cell in cells})
+    each_s = math.fsum(between_s + _at(point, cells, manifest, change) for point in points)
     backends = max(len(manifest.backends), len(labels(summary)))
-    whole_s = each_s * backends * points * _repeats(summary, change, least)
+    whole_s = each_s * backends * _repeats(summary, manifest, change, least)
     budget_s = number(change, BUDGET) or (0.0 if number(change, REPEATS) else _budget_s(summary))
     return min(whole_s, budget_s or math.inf)
 
 
-def _between_s(cells: Sequence[CellResult]) -> float:
-    """Time of starts and pauses between the cells; none where engines were loaded at once."""
-    ends = (cell.started_unix_ns / 1e9 + (cell.makespan_s or 0.0) for cell in cells)
-    whole_s = max(ends) - min(cell.started_unix_ns for cell in cells) / 1e9
-    return max(whole_s - math.fsum(cell.makespan_s or 0.0 for cell in cells), 0.0)
+def _between_s(cells: Sequence[CellResult], manifest: Manifest) -> float:
+    """Time of starts and pauses before a cell; none where engines were loaded at once. Of a single cell, that
+    since the run began.
+    """
+    begin = min(cell.started_unix_ns for cell in cells) / 1e9
+    if len(cells) == 1:
+        return max(begin - datetime.fromisoformat(manifest.created_utc).timestamp(), 0.0)
+    whole_s = max(cell.started_unix_ns / 1e9 + (cell.makespan_s or 0.0) for cell in cells) - begin
+    return max(whole_s - math.fsum(cell.makespan_s or 0.0 for cell in cells), 0.0) / (len(cells) - 1)
 
 
-def _longer(cell: CellResult, manifest: Manifest, change: Change) -> float:
-    """Times as long as this cell took, for more requests or a longer duration."""
-    requests, seconds, before_s = number(change, REQUESTS), number(change, DURATION), ends_s(manifest)
-    if requests:
-        return requests / max(cell.requests.ok, 1)
-    return seconds / before_s if seconds and before_s else 1.0
+def _at(load: float, cells: Sequence[CellResult], manifest: Manifest, change: Change) -> float:
+    """Time of a cell at this load, by those at the load nearest to it."""
+    nearest = min((cell.point.value for cell in cells), key=lambda value: abs(math.log(value / load)))
+    return fmean(_cell_s(cell, manifest, change) for cell in cells if cell.point.value == nearest)
+
+
+def _cell_s(cell: CellResult, manifest: Manifest, change: Change) -> float:
+    """Time of this cell with the change: its requests end it or its duration, whichever is over first."""
+    lasted_s, before_s = cell.makespan_s or 0.0, ends_s(manifest)
+    by_time = before_s is not None and cell.requests.unsent > 0
+    by_requests_s = math.inf if by_time else lasted_s
+    if requests := number(change, REQUESTS):
+        by_requests_s = lasted_s * requests / max(cell.requests.ok, 1)
+    until_s = number(change, DURATION) or before_s or math.inf
+    return min(by_requests_s, lasted_s + until_s - (before_s or 0.0) if by_time else until_s)
 
 
 def ends_s(manifest: Manifest | None) -> float | None:
@@ -171,14 +182,27 @@ def ends_s(manifest: Manifest | None) -> float | None:
     return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else None
 
 
-def _repeats(summary: Summary, change: Change, least: bool) -> float:
-    blocks = summary.verdict_rules.blocks
+def _repeats(summary: Summary, manifest: Manifest, change: Change, least: bool) -> float:
     if fixed := number(change, REPEATS):
-        return fixed * blocks
-    if change.get(REPEATS) == AUTO:
-        most = number(change, MOST) or MOST_REPEATS
-        return (min(LEAST_REPEATS, most) if least else most) * blocks
-    return summary.stopping.looks[0 if least else -1] if summary.stopping else repeats(summary)
+        return fixed * summary.verdict_rules.blocks
+    if change.get(REPEATS) != AUTO and not summary.stopping:
+        return repeats(summary)
+    first, last = auto_repeats(summary, manifest)
+    last = int(number(change, MOST)) or last
+    return (min(first, last) if least else last) * summary.verdict_rules.blocks
+
+
+def auto_repeats(summary: Summary, manifest: Manifest | None) -> tuple[int, int]:
+    """The least and the most of --repeats auto, where no flag of a new run says how many."""
+    rules = summary.verdict_rules
+    if summary.stopping:
+        looks = summary.stopping.looks
+        return looks[0] // rules.blocks, looks[-1] // rules.blocks
+    if rules.pairing != "starts" and set(rules.between_repeats.values()) == {"keep"}:
+        return SERVER_BLOCKS
+    declared = known(manifest.scenario.verdict) if manifest else None
+    least, most = (declared.min_repeats, declared.max_repeats) if declared else (UNSET, UNSET)
+    return known(least) or AUTO_REPEATS[0], known(most) or AUTO_REPEATS[1]
 
 
 def _budget_s(summary: Summary) -> float:

@@ -27,6 +27,7 @@ from harness.model.change import (
     REPEATS,
     REQUESTS,
     Change,
+    Value,
     alters,
     of_cells,
     united,
@@ -280,7 +281,7 @@ def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
         yield _again(summary, waiting.words, {REPEATS: AUTO, **budget}, "more files of each")
     elif stopping is None or stopping.reason != "no-figure":
         twice = 2 * most // summary.verdict_rules.blocks
-        change = {REPEATS: AUTO, MOST: max(again.MOST_REPEATS, twice)}
+        change = {REPEATS: AUTO, MOST: max(again.auto_repeats(summary, manifest)[1], twice)}
         if is_noise:  # --aa takes a number of repeats alone
             change = {REPEATS: twice}
         yield _again(summary, waiting.words, change, "more files of each")
@@ -296,11 +297,12 @@ def _budget(summary: Summary, needed: int) -> Change:
 
 
 def _longer(summary: Summary, manifest: Manifest | None) -> Change:
-    """More requests, or a longer duration where that ended the load."""
-    before_s = again.ends_s(manifest)
-    if before_s and any(cell.requests.unsent for cell in summary.cells):
-        return {DURATION: LONGER * before_s}
-    return {REQUESTS: LONGER * max(cell.requests.planned for cell in summary.cells)}
+    """More requests, and a longer duration where one may end the load."""
+    before_s, counts = again.ends_s(manifest), [cell.requests for cell in summary.cells]
+    found: dict[str, Value] = {DURATION: LONGER * before_s} if before_s else {}
+    if any(each.planned < LONGER * each.sent for each in counts):
+        found[REQUESTS] = LONGER * max(each.sent for each in counts)
+    return found
 
 
 def _again(summary: Summary, why: str, change: Change, files: str) -> _Open:

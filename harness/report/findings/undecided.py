@@ -20,7 +20,7 @@ class Undecided:
     pairs: int
     total: int  # pairs of these metrics
     needed: list[int]  # repeats of each pair that repeats can decide
-    out_of_reach: bool  # very many repeats would be needed for each pair
+    out_of_reach: bool  # very many repeats would be needed for each pair; not where blocks are too alike
 
     @property
     def words(self) -> str:
@@ -46,8 +46,13 @@ def undecided(summary: Summary) -> Undecided | None:
         len(wanted),
         sum(entry.metric in metrics for entry in summary.comparison),
         list(_needed(wanted, summary.verdict_rules.blocks)),
-        all(entry.ratio is not None and entry.runs_needed is None for entry in wanted),
+        all(map(_is_out_of_reach, wanted)),
     )
+
+
+def _is_out_of_reach(entry: PairVerdict) -> bool:
+    """Of blocks that are too alike the whole reason is what they lack: more of them would do."""
+    return entry.ratio is not None and entry.runs_needed is None and entry.lacks != entry.why
 
 
 def _needed(pairs: Sequence[PairVerdict], blocks: int) -> Iterator[int]:

@@ -22,7 +22,6 @@ from harness.spec.scenario.limits import MOST_REPEATS, at_most
 from harness.spec.scenario.load import Load
 
 BLOCKS = 8  # of each engine in one start; even, so that drift within a start favours nobody
-SERVER_BLOCKS = (10, 40)  # of servers that run, until a verdict: their one start has no second
 _FLAG, _BLOCKS_FLAG = "--pairing", "--blocks"
 _INSTEAD = "`--pairing starts` measures them one after the other"
 

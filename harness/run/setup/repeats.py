@@ -5,10 +5,10 @@ from typing import Literal
 
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
-from harness.model.choices import BetweenRepeats
+from harness.model.choices import SERVER_BLOCKS, BetweenRepeats
 from harness.run.setup.backends import ChosenBackend
 from harness.run.setup.options import RunOptions
-from harness.run.setup.pairing import SERVER_BLOCKS, Together
+from harness.run.setup.pairing import Together
 from harness.spec.backend import BackendRef
 from harness.spec.scenario import Scenario
 from harness.verdicts.sequential import looks_between

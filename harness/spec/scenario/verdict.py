@@ -6,7 +6,7 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
-from harness.model.choices import BetweenRepeats
+from harness.model.choices import AUTO_REPEATS, BetweenRepeats
 from harness.model.metric_table import of_class, root_of
 from harness.spec.scenario.limits import MOST_REPEATS, Seconds, at_most, positive
 from harness.spec.strict import check_known, nearest
@@ -27,8 +27,8 @@ class Verdict:
     # Of `bench run` with two backends or more, given with --set of any number. "auto": until every verdict
     # on the primary metric is decided, from min_repeats to max_repeats.
     repeats: int | Literal["auto"] = "auto"
-    min_repeats: int = 3  # of "auto"
-    max_repeats: int = 10  # of "auto"
+    min_repeats: int = AUTO_REPEATS[0]  # of "auto"
+    max_repeats: int = AUTO_REPEATS[1]  # of "auto"
     # What happens to an engine between two repeats. "auto": restart, or keep where bench did not start it.
     between_repeats: Literal["auto", BetweenRepeats] = "auto"
     cool_down_s: Seconds = 2.0  # between two engines

@@ -108,12 +108,20 @@ def test_more_requests_are_no_help_where_most_failed():
 def test_more_requests_are_no_help_where_the_time_was_over():
     of_time = {"seconds": 10.0, "answers": 50, "duration_s": 2.0}
     hint = reasons(loop(0, 100), minimum=of_time, unsent=3)["too-short"].hint
-    assert hint == "measure longer: --requests 120 --duration 15"  # 2 of 10 s, and some room
+    assert hint == "measure longer: --requests 120 --duration 12"  # 2 of 10 s, and some room
     few = reasons(loop(0, 4000), minimum=of_time | {"seconds": 0.0, "answers": 1})
     assert "too-few-samples" not in few
     few = reasons(loop(0, 8000, count=3), minimum=of_time, unsent=3)["too-few-samples"]
     assert few.hint == "measure longer: --requests 50 --duration 40"  # 3 of 50
     assert few.change == {"--duration": 40, "--requests": 50}
+
+
+def test_more_requests_get_the_time_that_they_need():
+    """The duration of this cell would cut them, whatever other cells of the run take."""
+    least = {"seconds": 0.0, "answers": 100}  # five times those that were answered in 2 s
+    for asked_s, longer in ((3.0, {"--duration": 12}), (20.0, {})):
+        found = reasons(loop(0, 100), minimum=least | {"duration_s": asked_s})["too-short"]
+        assert found.change == {"--requests": 100} | longer
 
 
 @pytest.mark.parametrize(

@@ -6,24 +6,27 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
+from harness.model import UNSET
 from harness.model.change import words
 from harness.model.comparison import Stopping
-from harness.report.findings.again import command, expected_s, taken, united
+from harness.report.findings.again import auto_repeats, command, expected_s, taken, united
 from harness.report.findings.conclude import conclude
 from harness.report.findings.next_steps import reason_and_time
 from tests.factories.documents import changed
 from tests.factories.summaries import cell, summary, verdict
 from tests.unit.report.findings.test_next_steps import compared, interleaved
 
+PLANNED = cell("a").requests.planned
 RUN = ("bench", "run", "--scenario", "chat", "--backends", "a,b")
 
 
-def begun(*more, duration_s=None, resumed=(), stopping=None, order=(), backends="ab"):
+def begun(*more, duration_s=None, resumed=(), stopping=None, order=(), backends="ab", verdict=UNSET):
     """What a manifest has of the command."""
     load = {} if duration_s is None else {"duration_s": duration_s}
     return SimpleNamespace(
         command=(*RUN, *more),
-        scenario=SimpleNamespace(load=load),
+        scenario=SimpleNamespace(load=load, verdict=verdict),
+        created_utc="1970-01-01T00:01:00+00:00",
         resumed_utc=resumed,
         backends=dict.fromkeys(backends),
         stopping=stopping,
@@ -83,21 +86,81 @@ def test_without_a_command_that_can_be_run_the_flags_are_named(typed):
 def test_changes_are_one_command():
     made = summary(cell("a"), cell("a", {"kind": "concurrency", "value": 8}))
     higher, speeds = {"--concurrency": (16.0, 32.0)}, {"--concurrency": (4.0, 8.0, 24.0)}
-    assert united([higher], made, None) == {
-        "--concurrency": (16, 32)
-    }  # what is measured already need not be again
+    # What is measured already need not be again, and four times the users get as many waves.
+    assert united([higher], made, None) == {"--concurrency": (16, 32), "--requests": 4 * PLANNED}
+    assert united([higher, {"--requests": 100}], made, None)["--requests"] == 400
+    by_time = summary(*(changed(each, requests={"unsent": 5}) for each in made.cells))
+    assert "--requests" not in united([higher], by_time, None)
     assert united([higher, speeds], made, None) == {"--concurrency": (4, 8, 16, 24, 32)}
     more = [{"--requests": count} for count in (100, 120, 90)]
     assert words(united(more, made, None)) == ["--requests", "120"]
 
 
-def test_more_requests_get_the_time_that_they_need():
-    """A duration would cut the new cell as short as the old one was."""
-    made = summary(changed(cell("a"), makespan_s=16.0, requests={"ok": 32}))
-    wanted = [{"--requests": 128}]
-    assert united(wanted, made, begun(duration_s=20.0)) == {"--requests": 128, "--duration": 96}
-    assert united(wanted, made, begun(duration_s=200.0)) == {"--requests": 128}
-    assert united(wanted, made, begun()) == {"--requests": 128}
+@pytest.mark.parametrize(
+    ("unsent", "duration_s", "change", "seconds"),
+    [
+        (0, None, {"--requests": 200}, 40.0),
+        (0, 20.0, {"--requests": 400}, 20.0),  # the time is over first
+        (0, 20.0, {"--requests": 400, "--duration": 90}, 80.0),
+        (0, 20.0, {"--duration": 90}, 10.0),  # it has no more requests
+        (0, None, {"--duration": 5}, 5.0),
+        (7, 12.0, {"--duration": 42}, 40.0),  # 2 s of warm-up, however long the load
+        (7, 12.0, {}, 10.0),
+        (7, 12.0, {"--duration": 90, "--requests": 100}, 20.0),
+        (7, None, {}, 10.0),  # it was interrupted
+    ],
+)
+def test_a_load_lasts_until_its_requests_or_its_time_are_over(unsent, duration_s, change, seconds):
+    """50 answers in 10 s, of a load that was begun when the run was."""
+    counts = {"ok": 50, "planned": 50 + unsent, "unsent": unsent}
+    made = summary(changed(cell("a"), makespan_s=10.0, requests=counts, started_unix_ns=60_000_000_000))
+    assert expected_s(made, begun(duration_s=duration_s, backends="a"), change) == pytest.approx(seconds)
+
+
+def test_a_single_cell_has_its_start_in_the_time_of_the_run():
+    """An engine of 40 s to start was expected to be measured in 10 s."""
+    made = summary(changed(cell("a"), makespan_s=10.0, started_unix_ns=100_000_000_000))
+    assert expected_s(made, begun(backends="a"), {}) == pytest.approx(50)
+
+
+def test_a_load_takes_as_long_as_the_nearest_that_was_measured():
+    def at(users, seconds, begin):
+        load = {"kind": "concurrency", "value": users}
+        return changed(cell("a", load), makespan_s=seconds, started_unix_ns=int(begin * 1e9))
+
+    made, run = summary(at(1, 80.0, 100), at(16, 5.0, 180)), begun(backends="a")
+    assert expected_s(made, run, {"--concurrency": (32.0, 64.0)}) == pytest.approx(10)
+    assert expected_s(made, run, {"--concurrency": (2.0, 16.0)}) == pytest.approx(85)
+    assert expected_s(made, run, {}) == pytest.approx(85)
+
+
+def test_auto_repeats_are_those_of_the_scenario_and_of_running_servers():
+    """A scenario of its own that asked for 12 repeats at least was advised 10 at the most, which is refused,
+    and running servers 10 blocks at the most of the 40 that they may have.
+    """
+    made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    assert auto_repeats(made, None) == auto_repeats(made, begun()) == (3, 10)
+    many = begun(verdict=SimpleNamespace(min_repeats=12, max_repeats=30))
+    assert auto_repeats(made, many) == (12, 30)
+    (step,) = conclude(made, many).next_steps
+    assert step.do.endswith("--repeats auto --max-repeats 30")
+    assert auto_repeats(replace(made, stopping=ended(30, 25)), many) == (3, 10)
+    rules = replace(made.verdict_rules, pairing="blocks", between_repeats={"a": "keep", "b": "keep"})
+    servers = replace(made, verdict_rules=rules)
+    assert auto_repeats(servers, begun()) == (10, 40)
+    restarted = replace(rules, between_repeats={"a": "restart", "b": "restart"})
+    assert auto_repeats(replace(made, verdict_rules=restarted), begun()) == (3, 10)
+
+
+def test_blocks_that_are_too_alike_are_to_be_more():
+    """The verdict said `more blocks would do`, and the step that more would hardly help."""
+    made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    alike = "3 blocks are worth 1.7 independent ones, 8 are needed: more blocks would do"
+    pairs = [replace(entry, why=alike, lacks=alike, runs_needed=None) for entry in made.comparison]
+    rules = replace(made.verdict_rules, pairing="blocks", between_repeats={"a": "keep", "b": "keep"})
+    (step,) = conclude(replace(made, comparison=pairs, verdict_rules=rules), begun()).next_steps
+    assert step.why == "1 of 1 pair is undecided"
+    assert step.do.endswith("--repeats auto --max-repeats 40")
 
 
 def test_the_next_seed_is_another_one():
@@ -120,24 +183,24 @@ def test_more_loads_get_the_budget_that_they_need():
 
 
 def test_the_time_is_that_of_the_cells_and_of_what_lies_between_them():
-    """Two cells of 10 s with 20 s between them: 20 s each."""
+    """Two cells of 10 s with 20 s between them: 30 s each, as the first one has a start too."""
     cells = [
         changed(cell(label), makespan_s=10.0, started_unix_ns=int(begin * 1e9), requests={"ok": 50})
         for label, begin in (("a", 100), ("b", 130))
     ]
     made = summary(*cells)
-    assert expected_s(made, begun(), {}) == pytest.approx(40)
-    assert expected_s(made, begun(), {"--repeats": 3}) == pytest.approx(120)
-    assert expected_s(made, begun(), {"--repeats": "auto"}) == pytest.approx(400)
-    assert expected_s(made, begun(), {"--concurrency": (4.0, 8.0)}) == pytest.approx(80)
-    assert expected_s(made, begun(), {"--requests": 100}) == pytest.approx(60)
+    assert expected_s(made, begun(), {}) == pytest.approx(60)
+    assert expected_s(made, begun(), {"--repeats": 3}) == pytest.approx(180)
+    assert expected_s(made, begun(), {"--repeats": "auto"}) == pytest.approx(600)
+    assert expected_s(made, begun(), {"--concurrency": (4.0, 8.0)}) == pytest.approx(120)
+    assert expected_s(made, begun(), {"--requests": 100}) == pytest.approx(80)
     assert expected_s(made, begun(resumed=("2026-11-30",)), {}) is None
     assert expected_s(made, None, {}) is None
     limited = {"--repeats": "auto", "--budget": 90}
     assert expected_s(made, begun(), limited) == 90
     before = replace(made, stopping=ended(30, 25))
     assert expected_s(before, begun(), {"--repeats": "auto"}) == 30
-    assert expected_s(before, begun(), {"--repeats": 3}) == pytest.approx(120)
+    assert expected_s(before, begun(), {"--repeats": 3}) == pytest.approx(180)
 
 
 def test_a_backend_against_itself_gets_a_number_of_repeats():
@@ -178,7 +241,7 @@ def test_other_loads_are_a_step_of_their_own():
     more = "--repeats auto --requests 100 --max-repeats 10"
     assert first.do == f"{shlex.join(RUN)} --concurrency 1,4 {more}"
     assert second.why == "the limit was not reached"
-    assert second.do == f"{shlex.join(RUN)} --repeats 3 --concurrency 8,16 --requests 100"
+    assert second.do == f"{shlex.join(RUN)} --repeats 3 --concurrency 8,16 --requests 400"
 
 
 @pytest.mark.parametrize(
