@@ -63,8 +63,9 @@ def _lockstep(cell: Evidence) -> Iterator[Violation]:
         sends = f"synchrony {index}: sends come in bursts of about {result.burst:g}"
         change: Flags | UnsetType = UNSET
         hint = _DECLARE if cell.facts.imported is None else _APART
-        if cell.facts.workload.output_spread is not None:  # not all prompts have this key
-            hint, change = _OR_SPREAD, {_SPREAD: _spread(result.waves)}
+        before, spread = cell.facts.workload.output_spread, _spread(result.waves)
+        if before is not None and before < spread:  # not all prompts have this key
+            hint, change = _OR_SPREAD, {_SPREAD: spread}
         yield Violation(sends, limit, hint, change=change)
 
 

@@ -134,12 +134,15 @@ def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
     assert 'bursts of 8, as declared (start = "together"): x c8 r0' in said
 
 
+MORE_SPREAD = "spread the answers: --set prompts.output_spread=0.35"
+
+
 @pytest.mark.parametrize(
     ("spread", "advice"),
-    [(None, ""), (0.0, ", or spread the answers: --set prompts.output_spread=0.35")],
+    [(None, ""), (0.35, ""), *((least, f", or {MORE_SPREAD}") for least in (0.0, 0.1))],
 )
 def test_no_spread_is_advised_to_prompts_that_have_none(spread, advice):
-    """`bench run` refuses the key for shared-prefix."""
+    """`bench run` refuses the key for shared-prefix. Nor is a spread that was there advised again."""
     made, about = batches("spread")
     about = replace(about, workload=replace(about.workload, output_spread=spread))
     reasons = judge(Evidence(RequestView(made), about)).reasons
