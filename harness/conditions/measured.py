@@ -154,9 +154,9 @@ def _answers(group: Group) -> Iterator[Unequal]:
     for code, words, metrics in _OF_ANSWERS:
         found = _reasons(group, code)
         if found and len(found) < len(group):
-            labels = ", ".join(found)
-            what = f"answers of {labels} that {words}"
-            yield Unequal(code, tuple(found), f"answers {words}: {labels}", True, metrics, what=what)
+            what = f"answers of {', '.join(found)} that {words}"
+            named = "; ".join(f"{label} ({counted})" for label, counted in found.items())
+            yield Unequal(code, tuple(found), f"answers {words}: {named}", True, metrics, what=what)
 
 
 def _miscounted(group: Group) -> dict[str, str]:

@@ -199,6 +199,7 @@ def test_answers_that_are_worth_nothing_are_not_compared_with_others(code, words
     (entry,) = unequal([cell("a"), cell("b", validity=doubt)])
     assert (entry.code, entry.labels, entry.matters, entry.metrics) == (code, ("b",), True, ())
     assert entry.what == f"answers of b that {words}"
+    assert entry.text == f"answers {words}: b (x)"
     assert unequal([cell(name, validity=doubt) for name in "ab"]) == ()
 
 
