@@ -11,6 +11,7 @@ from harness import __version__
 from harness.host import installation
 from harness.imports import repeats
 from harness.imports.repeats import Part
+from harness.imports.taken import Taken
 from harness.model import (
     BackendEntry,
     CellFacts,
@@ -27,13 +28,14 @@ from harness.model import (
     ScenarioHeader,
     ScenarioTables,
 )
-from harness.records.layout import Records
+from harness.records.layout import UNKNOWN, Records
 from harness.store import RunFolder
 
 SCENARIO = "imported"
 LAUNCH = "import"
 _NONE = Quantiles(samples=0, p50=None, p90=None, p95=None, p99=None, max=None)
-# What the tool's client did nobody recorded: not known, except that it was one client.
+# What the tool's client did nobody recorded: not known, except that it was one client, and how late it sent
+# where the file says when each request was due.
 _CLIENT = ClientStats(
     stamp_source="user", stamp_uncertainty_ms=None, tick_ms=None, workers=1, lost_workers=0,
     merged_share=None, held_at_cap=0, cpu_s=None, busy_share=None, wall_s=None, send_lag_ms=_NONE,
@@ -103,10 +105,18 @@ def _facts(part: Part, label: str, cell: str, repeat: int) -> CellFacts:
         unsent=0,
         t0_unix_ns=_began(part),
         server_counters=None,
-        client=_CLIENT,
+        client=_client(taken),
         imported=file,
         engine_exited=None,
     )  # fmt: skip
+
+
+def _client(taken: Taken) -> ClientStats:
+    if "due" not in taken.facts:
+        return _CLIENT
+    rows = taken.records.requests
+    left = rows[(rows["sent_ns"] != UNKNOWN) & (rows["intended_ns"] != UNKNOWN)]
+    return replace(_CLIENT, send_lag_ms=Quantiles.of_ns(left["sent_ns"] - left["intended_ns"]))
 
 
 def _manifest(

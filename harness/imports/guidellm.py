@@ -152,7 +152,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         model=name_of(benchmark.config.backend.get("model")),
         started_unix_ns=round(min(began) * 1e9) if began else None,
         planned=len(rows),
-        facts=("answers", "outcomes", "tokens", "times"),
+        facts=("answers", "outcomes", "tokens", "times", *(("due",) if paced else ())),
         lacks=tuple(lacks),
     )
 

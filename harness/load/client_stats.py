@@ -27,6 +27,7 @@ def client_stats(
     descriptors = [fact.open_descriptors for fact in facts]
     text_events = sum(fact.text_events for fact in facts)
     shared = sum(fact.shared_events for fact in facts)
+    late_ns = rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"]
     return ClientStats(
         stamp_source="kernel" if transport is Transport.KERNEL_STAMPS else "user",
         stamp_uncertainty_ms=max((fact.stamp_uncertainty_ns for fact in facts), default=0) / 1e6,
@@ -38,10 +39,10 @@ def client_stats(
         cpu_s=sum(fact.cpu_s for fact in facts),
         busy_share=max((fact.busy_share for fact in facts), default=0.0),
         wall_s=float(rows["end_ns"].max(initial=0)) / 1e9,
-        send_lag_ms=_quantiles_ms((rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"])[left & ~held]),
-        loop_lag_ms=_quantiles_ms(*(fact.loop_lag_ns for fact in facts)),
+        send_lag_ms=Quantiles.of_ns(late_ns[left & ~held]),
+        loop_lag_ms=_of_all([fact.loop_lag_ns for fact in facts]),
         connections=sum(len(fact.connect_ns) for fact in facts),
-        connect_ms=_quantiles_ms(*(fact.connect_ns for fact in facts)),
+        connect_ms=_of_all([fact.connect_ns for fact in facts]),
         peak_rss_bytes=max((fact.peak_rss_bytes for fact in facts), default=0),
         gc_collections=sum(fact.gc_collections for fact in facts),
         busy_shares=[fact.busy_share for fact in facts],
@@ -104,9 +105,5 @@ def _start(workers: Sequence[Worker]) -> Literal["together", "spread"] | None:
     return "spread" if schedule.spread else "together"
 
 
-def _quantiles_ms(*parts_ns: NDArray[np.int64]) -> Quantiles:
-    values_ns = np.concatenate([np.zeros(0, np.int64), *parts_ns])
-    if not len(values_ns):
-        return Quantiles(samples=0, p50=None, p90=None, p95=None, p99=None, max=None)
-    p50, p90, p95, p99, most = (np.quantile(values_ns, (0.5, 0.9, 0.95, 0.99, 1)) / 1e6).tolist()
-    return Quantiles(samples=len(values_ns), p50=p50, p90=p90, p95=p95, p99=p99, max=most)
+def _of_all(parts_ns: Sequence[NDArray[np.int64]]) -> Quantiles:
+    return Quantiles.of_ns(np.concatenate([np.zeros(0, np.int64), *parts_ns]))

@@ -1,8 +1,12 @@
 """Figures of the load generator itself, as cell.json and summary.json keep them."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from harness.model.record import UNSET, Record, UnsetType, doc, known
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Quantiles(Record, frozen=True, kw_only=True):
@@ -14,6 +18,15 @@ class Quantiles(Record, frozen=True, kw_only=True):
     p95: Annotated[float | None, doc("95th percentile, ms; null: no samples.")]
     p99: Annotated[float | None, doc("99th percentile, ms; null: no samples.")]
     max: Annotated[float | None, doc("Largest sample, ms; null: no samples.")]
+
+    @classmethod
+    def of_ns(cls, values_ns: "NDArray[np.int64]") -> Self:
+        import numpy as np
+
+        if not len(values_ns):
+            return cls(samples=0, p50=None, p90=None, p95=None, p99=None, max=None)
+        p50, p90, p95, p99, most = (np.quantile(values_ns, (0.5, 0.9, 0.95, 0.99, 1)) / 1e6).tolist()
+        return cls(samples=len(values_ns), p50=p50, p90=p90, p95=p95, p99=p99, max=most)
 
 
 class Stall(Record, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ RESULT_SUFFIXES = (".json", ".jsonl", ".csv", ".yaml", ".yml", ".db")
 SERVER = "server"  # the name of a backend that was given none
 Level = Literal["records", "answers", "summary"]
 # What a file can tell; a rule that needs more than is there is not applied.
-Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "arrivals", "load"]
+Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "due", "arrivals", "load"]
 
 
 class Imported(Record, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
     IssueCode.FAILED_REQUESTS: frozenset({"outcomes"}),
     IssueCode.TOO_FEW_SAMPLES: frozenset({"answers"}),
     IssueCode.TOO_SHORT: frozenset({"times"}),
+    IssueCode.SCHEDULE_LAG: frozenset({"due"}),
     IssueCode.RATE_MISSED: frozenset({"times", "load"}),
     IssueCode.FEW_WAVES: frozenset({"times", "load"}),
     IssueCode.SLOT_IDLE: frozenset({"times", "load"}),

@@ -3,7 +3,8 @@
 Made by `python -m tests.bench.imported_tools --requests 12 --only "role chunk at once" --keep DIR`; its role
 chunk comes at once, so that the tools' own figures differ. The report is `benchmark-report -b 0.2` of vLLM's
 summary, and texts of prompts and answers are left out. `inference-perf.stages` is of two stages of that tool,
-and `pair` of `python -m tests.bench.imported_pair`; llama-bench ran without a server.
+`guidellm.rate` has the first requests of a rate on a busy machine, and `pair` is of
+`python -m tests.bench.imported_pair`; llama-bench ran without a server.
 """
 
 import shutil
@@ -17,6 +18,7 @@ from harness.imports import read, results_among
 from harness.imports.taken import TOKENS
 from harness.metrics import latency
 from harness.metrics.view import RequestView
+from harness.model import IssueCode
 from harness.model.imported import SERVER
 from tests.bench.imported_tools import equal_figures
 from tests.bench.printed import printed
@@ -71,6 +73,17 @@ def test_requests_of_two_stages_of_a_tool_are_told_apart_by_when_they_were_sent(
     assert (alone.load.slots, alone.answered) == (4, 8)
     assert alone.reported["tpot_ms.mean"] == pytest.approx(5, abs=0.5)
     assert f"{TOKENS}, 32.1 in an answer where the server counted 16.0" in alone.lacks
+
+
+def test_a_client_that_sent_late_is_found_where_its_file_says_when_requests_were_due(tmp_path):
+    """The server's first token came after 100 ms; TTFT counts from the time that was meant."""
+    run = made([Found(SERVER, [CAPTURES / "guidellm.rate" / "r.json"], [])], tmp_path, [])
+    (cell,) = run.read_summary().cells
+    assert (cell.load.point.label, cell.client.send_lag_ms.samples) == ("r8", 12)
+    assert cell.client.send_lag_ms.max == pytest.approx(28.3, abs=0.1)
+    found = {reason.code: reason for reason in cell.validity.reasons}[IssueCode.SCHEDULE_LAG]
+    assert found.verdict == "INVALID"
+    assert found.hint.startswith("with `bench run`: ")
 
 
 SUMMARIES = [
