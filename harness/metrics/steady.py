@@ -38,7 +38,8 @@ ODD = 5.0  # times the usual spread
 OPEN_BATCH = 8  # answers of an open loop in a batch
 LAGS = 10  # noise is followed over this part of the batches
 SHORT = 0.25  # of the cell: a stretch that is no longer, and over before the end, is a stall
-EARLY = 0.5  # of the cell: what is over by then is a ramp
+EARLY = 0.5  # of the cell: what warms up and is over by then is a ramp
+FILLED = 0.25  # of the cell: what only grows slower is a ramp, of an engine that fills up, if over by then
 ALIKE = 0.7  # of what a stretch takes or saves, from which on another one is alike
 
 
@@ -49,8 +50,9 @@ class Shape(NamedTuple):
     stop: int
     sloped: bool
 
-    def form(self, batches: int) -> Form:
-        if self.start == 0 and self.stop <= EARLY * batches:
+    def form(self, batches: int, *, slower: bool) -> Form:
+        """`slower`: what comes after it, or the end of a slope, is slower than it or its start."""
+        if self.start == 0 and self.stop <= (FILLED if slower else EARLY) * batches:
             return "ramp"
         if self.sloped:
             return "drift"
@@ -91,7 +93,8 @@ class Course:
             return None
         shape = shapes[best]
         change = self._change(shape, contrasts[best])
-        form = "stall" if self._comes_again(shape) else shape.form(count)
+        slower = (change > 0) == (shape.sloped == self.logarithmic)
+        form = "stall" if self._comes_again(shape) else shape.form(count, slower=slower)
         return Found(form, shape, change) if abs(change) > _limit(form) else None
 
     def _change(self, shape: Shape, contrast: Floats) -> float:
@@ -120,13 +123,16 @@ class Course:
         return bool(sliding_window_view(away, length).sum(axis=1).max() >= ALIKE * here)
 
     def says(self, found: Found) -> str:
-        last = len(self.values)
-        since = f"from second {_seconds(self.starts_ns[found.shape.start])}"
-        until = f" to {_seconds(self.starts_ns[found.shape.stop])}" if found.shape.stop < last else " on"
-        ways = ("rises", "falls") if found.shape.sloped else ("is higher", "is lower")
-        size = f"{percent_apart(abs(found.change), _limit(found.form))}%"
+        (start, stop, sloped), change, last = found.shape, found.change, len(self.values)
+        if found.form == "step" and start <= 1 and stop < last:  # what comes after it is what changed
+            change = -change / (1 + change) if self.logarithmic else -change
+            start, stop = stop, last
+        since = f"from second {_seconds(self.starts_ns[start])}"
+        until = f" to {_seconds(self.starts_ns[stop])}" if stop < last else " on"
+        ways = ("rises", "falls") if sloped else ("is higher", "is lower")
+        size = f"{percent_apart(abs(change), _limit(found.form))}%"
         whole = "" if self.logarithmic else " of the mean"
-        return f"{found.form}: {self.label} {ways[found.change < 0]} by {size}{whole} {since}{until}"
+        return f"{found.form}: {self.label} {ways[change < 0]} by {size}{whole} {since}{until}"
 
 
 def _seconds(time_ns: int) -> str:

@@ -206,7 +206,7 @@ RUNS = {
     ),
     "slower from the middle on": Run(
         ((SUSPECT, "not-steady", r"step: E2E is higher by \d+% from second"),),
-        {"ttft_ms": 60, "gap_ms": 5, "fault": "stall:at=28:times=90:for=0.3"},
+        {"ttft_ms": 60, "gap_ms": 5, "fault": "stall:at=20:times=90:for=0.3"},
         NOT_WARMED_UP,
         size=("--requests", "40", "--concurrency", "2"),
     ),

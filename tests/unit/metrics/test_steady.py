@@ -60,6 +60,8 @@ def level(start, stop, factor, batches=40):
         (level(0, 6, 1.104), "ramp: X is higher by 10.4% from second 0 to "),
         (level(0, 6, 0.8), "ramp: X is lower by 20% from second 0 to "),
         (level(25, 40, 1.203), "step: X is higher by 20.3% from second "),
+        (level(0, 20, 1 / 1.3), "step: X is higher by 30% from second 0 on"),
+        (level(1, 18, 1 / 1.3), "step: X is higher by 30% from second 0 on"),
     ],
 )
 def test_a_change_does_not_read_as_the_limit_that_it_exceeds(factors, text):
@@ -89,6 +91,10 @@ def test_the_times_of_a_short_cell_are_not_all_zero(batch_s, text):
         (np.linspace(1, 0.6, 40), "drift", -0.4),
         (np.maximum(np.linspace(0.4, 1.6, 40), 1), "drift", 0.6),  # steady for a while first
         (level(27, 40, 1.5), "step", 0.5),
+        (level(0, 20, 1.5), "ramp", 0.5),  # it warms up, and holds for the other half
+        (level(0, 20, 0.7), "step", -0.3),  # it only becomes slower: no warm-up
+        (level(0, 12, 0.7), "step", -0.3),
+        (np.minimum(1 + np.arange(40) / 16, 2), "drift", 1),
         (level(10, 30, 1.5), "step", 0.5),  # and back: it lasted too long for a stall
         (level(20, 24, 3), "stall", 2),
     ],
@@ -332,8 +338,8 @@ def test_a_queue_that_grows_is_not_steady():
 
 
 def test_a_queue_that_grows_is_not_advised_a_warm_up_since_it_has_no_steady_part():
-    """One slot of 20 ms, and a request every 18 ms, at first every 12: answers take longer, more slowly."""
-    due = [18 * i - 6 * min(i, 100) for i in range(300)]
+    """One slot of 20 ms, a request every 18 ms, the first 60 every 10: answers take longer, more slowly."""
+    due = [18 * i - 8 * min(i, 60) for i in range(300)]
     rows = [{"intended": at, "texts": [20 * i + 10, 20 * i + 20]} for i, at in enumerate(due)]
     result = summarise_cell(records(*rows), facts(load=load("rate", 55.0), planned=300), None)
     assert (result.state, result.steady_state.state) == ("unstable", "ramp kept")
