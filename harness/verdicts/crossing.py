@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from harness.model import CellResult, Limit, known
 from harness.model.figures import share_of
+from harness.model.grouping import grouped
 from harness.stats.crossing import CLEAR, Count, above, places
 from harness.verdicts.slo_check import is_spoiled, kept_limits, refuted
 
@@ -30,7 +31,9 @@ MOST_BEYOND = 0.05  # target of a limit that no request may miss: a miss counts 
 # more has not so many times fewer answers per second: another probe tells.
 LESS, MORE = 0.5, 1.1
 AGAIN = 2  # probes that agree are believed
-DOUBTED = 2.0  # times what the limit allows, from which on a probe is doubted where others contradict it
+# A probe that missed a limit so many times over is doubted where one at that load or above has LESS of its
+# share beyond it. A long one that missed it by less is doubted where another long one there has FAR_LESS.
+DOUBTED, FAR_LESS = 2.0, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +63,13 @@ def refuted_at(long: Sequence[CellResult]) -> float:
 
 
 class Contradiction(NamedTuple):
-    """A load at which a probe failed clearly, and the probes at other loads say that it is carried.
+    """A load at which a probe failed, and another probe says that it is carried.
 
-    One at this load or above did far better, or one at a lower load had more answers per second than a long
-    one here. The server does not explain both: something disturbed the one, or the other was too short.
+    The server does not explain both: something disturbed the one, or the other was too short.
     """
 
     load: float
-    clear: float  # times what the limit allows, from which on a probe has failed clearly
+    clear: float  # times what the limit allows, from which on a probe failed as the doubted one did
     # The start of each probe that did, and that no long one of its start contradicts.
     failed_in: tuple[int, ...]
     outvoted: bool  # by more long ones that did not
@@ -93,32 +95,46 @@ class _Probed(NamedTuple):
 
     @property
     def clear(self) -> float:
-        """The times from which on another probe fails as clearly as this one."""
-        return min(CLEAR, LESS * self.times)
+        """The times from which on another probe fails as this one does."""
+        return min(CLEAR, max(1.0, LESS * self.times))
 
     def carries(self, failed: "_Probed") -> bool:
         """Whether this is a long probe that did far better at the load of another one, or above."""
         return self.long and self.load >= failed.load and self.times < failed.clear
 
-    def outruns(self, failed: "_Probed") -> bool:
-        """Whether another long probe has too few answers per second, next to this one, for one engine."""
-        both = self.long and failed.long and self.start != failed.start
-        return both and self.times < failed.clear and self.per_s > MORE * failed.per_s
+    def contradicts(self, failed: "_Probed") -> bool:
+        """Whether no engine explains both: this one did far better at that load or above, or had more answers
+        per second than a long one at that load or below. A short one may only fill an engine.
+        """
+        if failed.times <= 1 or self.times >= failed.clear:
+            return False
+        far = self.long and failed.long and self.times < FAR_LESS * failed.times
+        if self.load >= failed.load and (far or failed.times >= DOUBTED):
+            return True
+        return failed.long and self.load <= failed.load and self.per_s > MORE * failed.per_s
 
 
 def slow_starts(short: Sequence[CellResult], long: Sequence[CellResult], starts: int) -> frozenset[int]:
-    """Starts that carry less than another one: two of their probes failed clearly, one at a load that a long
+    """Starts that carry less than another one: two of their probes are doubted, one at a load that a long
     probe of the other carried, and each there or with fewer answers per second than the other had. No long
     probe of their own carried these loads. A single one may have been disturbed.
     """
     found = _all_probed(short, long, starts)
-    failed = [probe for probe in found if probe.times >= DOUBTED and not probe.swings]
+    failed = [probe for probe in _doubted(found) if not probe.swings]
     failed = [probe for probe in failed if probe.start not in {at.start for at in found if at.carries(probe)}]
     carried = {probe for probe in failed if any(other.carries(probe) for other in found)}
     slower = Counter(
-        probe.start for probe in failed if probe in carried or any(other.outruns(probe) for other in found)
+        probe.start
+        for probe in failed
+        if probe in carried
+        or any(at.long and at.start != probe.start and at.contradicts(probe) for at in found)
     )
     return frozenset(probe.start for probe in carried if slower[probe.start] >= AGAIN)
+
+
+def _doubted(found: Sequence[_Probed]) -> list[_Probed]:
+    """Probes that failed and that another one contradicts."""
+    return [probe for probe in found if any(other.contradicts(probe) for other in found)]
 
 
 def of_starts(probes: Sequence[CellResult], starts: int, wanted: Container[int]) -> list[CellResult]:
@@ -130,17 +146,14 @@ def contradictions(
 ) -> Iterator[Contradiction]:
     """Yields them by ascending load."""
     found = _all_probed(short, long, starts)
-    for load in sorted({probe.load for probe in found if probe.times >= DOUBTED}):
-        here = [probe for probe in found if probe.load == load]
-        worst = max(here, key=lambda probe: (probe.times, probe.long))
-        carried = [probe for probe in found if probe.times < worst.clear]
-        least = MORE * worst.per_s if worst.long else math.inf  # a short one may fill an engine only
-        if any(probe.load >= load or probe.per_s > least for probe in carried):
-            well = [probe.start for probe in carried if probe.long and probe.load == load]
-            failed = [probe for probe in here if probe not in carried and probe.start not in well]
-            outvoted = len(well) > sum(probe.long for probe in failed)
-            failed_in = tuple(probe.start for probe in failed)
-            yield Contradiction(load, worst.clear, failed_in, outvoted, frozenset(well))
+    for load, clears in sorted(grouped((probe.load, probe.clear) for probe in _doubted(found)).items()):
+        here, clear = [probe for probe in found if probe.load == load], max(clears)
+        carried = [probe for probe in here if probe.times < clear]
+        well = [probe.start for probe in carried if probe.long]
+        failed = [probe for probe in here if probe not in carried and probe.start not in well]
+        outvoted = len(well) > sum(probe.long for probe in failed)
+        failed_in = tuple(probe.start for probe in failed)
+        yield Contradiction(load, clear, failed_in, outvoted, frozenset(well))
 
 
 def undisturbed(short: Sequence[CellResult], long: Sequence[CellResult], starts: int) -> list[CellResult]:
