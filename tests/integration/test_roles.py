@@ -3,8 +3,9 @@
 import pytest
 
 from harness.mockserver import running
+from harness.store import RunFolder
 from tests.integration.router import in_roles, router
-from tests.integration.scripted import MEASURED, bench, bench_here, only_cell
+from tests.integration.scripted import MEASURED, bench, bench_here, only_cell, run_folder
 
 PREFILL_MS, DECODE_MS, TRANSFER_MS = 120, 40, 60
 GAP_MS = 40  # with much less, a busy machine reads events together, and the cell is INVALID
@@ -69,7 +70,11 @@ def test_the_first_token_is_split_with_the_transfer_inside(here, pools):
     assert split["transfer_ms"] == pytest.approx(TRANSFER_MS)
     parts = split["prefill_ms"] + split["decode_ms"] + split["rest_ms"]
     assert parts == pytest.approx(split["client_ms"])
-    assert 0 < split["rest_ms"] < 40
+    (name,) = RunFolder(run_folder()).cells()
+    rows = RunFolder(run_folder()).read_cell(name)[0].requests
+    ttft_ns = rows["first_text_ns"] - rows["sent_ns"]
+    assert split["client_ms"] == pytest.approx(ttft_ns.mean() / 1e6)
+    assert split["rest_ms"] > 0
     assert "by role, as the engines count; never added up" in done.stdout
     assert "of it transfer" in done.stdout
 
