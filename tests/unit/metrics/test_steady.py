@@ -299,6 +299,15 @@ def test_a_ramp_is_warned_of_once_per_load_with_the_warm_up_that_all_cells_need(
     assert "fill the empty cache" in at_32.hint
 
 
+def test_the_warm_up_that_a_cell_is_advised_has_the_one_that_it_had():
+    made = one_after_another([400] * 18 + [100, 104, 96] * 40)
+    made.requests["phase"][:8] = Phase.WARMUP
+    result = summarise_cell(made, facts(planned=138), None)
+    assert result.steady_state.ramp_requests == 12  # found to a part of the load
+    (reason,) = [reason for reason in result.validity.reasons if reason.code == "ramp-kept"]
+    assert reason.change == {"--set load.warmup_requests": 20}
+
+
 def test_recorded_sessions_are_not_advised_a_warm_up_that_they_do_not_take():
     counts = {"ended": 9, "failed": 0, "cut": 0}
     replayed = changed(cell("000-a-c8-r0", steady("ramp kept", 4)), sessions=counts)
