@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.cli.display.output import print_note
 from harness.errors import SpecError, writing
 from harness.model import RunComparison
+from harness.model.grouping import grouped
 from harness.untrusted import inert
 
 if TYPE_CHECKING:
@@ -45,25 +46,39 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
     from harness.cli.commands.imports import results_at
     from harness.run.keep.loaded import comparable, load_run
 
+    found = {name: results_at(name) for name in names}
+    own = _own_names([name for name, files in found.items() if files])
     loaded = []
     with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
         for index, name in enumerate(names):
-            found = results_at(name)
-            source = _imported(found, name, Path(imports, str(index))) if found else name
+            files = found[name]
+            source = _imported(files, name, Path(imports, str(index), own[name])) if files else name
             run = load_run(source, results, unverified=unverified)
-            loaded.append(replace(run, samples=dict(run.samples)) if found else run)  # its folder goes
+            loaded.append(replace(run, samples=dict(run.samples)) if files else run)  # its folder goes
             for note in loaded[-1].notes:
                 print_note(inert(f"{'warning' if unverified else 'note'}: {note}"))
         return comparable(loaded)
 
 
+def _own_names(names: Sequence[str]) -> dict[str, str]:
+    """The name by which each file or folder is compared: its own. Those of one name have that of the nearest
+    folder around them in which all differ.
+    """
+    paths = {name: Path(name).resolve() for name in names}
+    own = {name: (path.stem if path.is_file() else path.name) or "files" for name, path in paths.items()}
+    for alike in grouped((shown, name) for name, shown in own.items()).values():
+        around = zip(*(reversed(paths[name].parent.parts[1:]) for name in alike), strict=False)
+        apart = next((folders for folders in around if len({*folders}) == len(folders)), ())
+        if len(alike) > 1:
+            own |= zip(alike, apart, strict=False)
+    return own
+
+
 def _imported(found: "Found", name: str, target: Path) -> str:
-    """A run with the name of its file, by which it is compared."""
+    """A run in the folder of that name, by which it is compared."""
     from harness.cli.commands.imports import made
 
-    folder, path = made([found], target, [name]), Path(name).resolve()
-    own = path.stem if path.is_file() else path.name
-    return str(folder.path.rename(target / (own or "files")))
+    return str(made([found], target.parent, [name]).path.rename(target))
 
 
 def write(path: Path, runs: "Sequence[Run]", document: RunComparison, first: "Sequence[Block]" = ()) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from harness.cli.commands import imports
 from harness.cli.commands.imports import Found, made, results_at
+from harness.cli.commands.runs_page import opened
 from harness.errors import SpecError
 from harness.imports import TOOLS
 from tests.factories import foreign
@@ -88,3 +89,19 @@ def test_where_a_run_is_wanted_a_run_is_no_file_of_a_tool(tmp_path):
     history = foreign.write(tmp_path / "history" / "runs.jsonl", {}).parent
     for path in (notes, of_run, *of_run_too, tmp_path / "run", tmp_path / "runs", history, tmp_path / "no"):
         assert results_at(str(path)) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["monday/out/r.json", "tuesday/out/r.json"], ["monday", "tuesday"]),
+        (["a/r.json", "b/r.json", "b/c.json"], ["a", "b", "c"]),
+        (["a/r.json", "a/b/r.json"], ["a", "b"]),
+        (["monday.json", "tuesday.json"], ["monday", "tuesday"]),
+    ],
+)
+def test_files_of_one_name_are_compared_by_the_folders_that_tell_them_apart(tmp_path, files, names):
+    paths = [
+        str(foreign.write(tmp_path / file, foreign.vllm_summary(number))) for number, file in enumerate(files)
+    ]
+    assert [run.name for run in opened(paths, tmp_path)] == names
