@@ -12,7 +12,7 @@ _TEMPLATE = 64  # tokens that a chat template may add
 
 
 def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tuple[str, int] | None:
-    """A problem if prompt and answer together exceed `context_tokens`, and one that does; None: all fit.
+    """A problem if prompt and answer together exceed `context_tokens`, and a context for all; None: they fit.
 
     The chat template is not counted, so a request that barely fits here may still be too long.
     """
