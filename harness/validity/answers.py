@@ -127,8 +127,8 @@ def _same(cell: Evidence) -> Iterator[Violation]:
 @partial(
     Rule,
     code=IssueCode.PROMPT_ECHOED,
-    measures="answers to first turns that hold the beginnings of all messages sent, in their order; not "
-    f"where these have fewer than {ECHO_CHARS} characters",
+    measures="answers to first turns that hold the beginnings of all messages sent, in their order and "
+    f"outside of code blocks; not where these have fewer than {ECHO_CHARS} characters",
     limit=f"{SAME_SHARE:.0%} of the answers, {SAME_LEAST} at least",
     hint="the server gives the prompt back, so that TTFT is of a text it need not compute: have it leave the "
     "prompt out (`skip_prompt`, `return_full_text`, `echo`). It is no fault where prompts ask for it",

@@ -9,6 +9,7 @@ from harness.validity.answers import ECHO_CHARS
 from harness.workload.prompts.request import ChatRequest, Message
 
 _HEAD_CHARS = 64  # of a message
+_FENCE = "```"  # a model that goes on with code repeats it in a block of its own; no template begins one
 
 
 def echoed(records: Records, requests: Iterable[ChatRequest]) -> int:
@@ -33,7 +34,7 @@ def _repeats(messages: Iterable[Message], text: str) -> bool:
     for _role, content in messages:
         begin = content.strip()[:_HEAD_CHARS]
         at = text.find(begin, end)
-        if at < 0:
+        if at < 0 or _FENCE in text[end:at]:
             return False
         seen, end = seen + len(begin), at + len(content.strip())
         if end > len(text):

@@ -61,6 +61,26 @@ def test_space_around_a_message_is_none_of_it():
     assert count(SYSTEM + QUESTION, around) == 1
 
 
+CODE = "from typing import List\n\n\ndef merged(first: List[int], second: List[int]) -> List[int]:\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "echo"),
+    [
+        (f"Here is the function:\n\n```python\n{CODE}    return sorted(first + second)\n```", 0),
+        (f"```\n{CODE}    return sorted(first + second)\n```", 0),
+        (f"user\n{CODE}\nassistant\n```python\n{CODE}```", 1),
+    ],
+)
+def test_a_model_repeats_the_code_that_it_completes(text, echo):
+    assert count(text, (("user", CODE),)) == echo
+
+
+def test_code_in_one_message_does_not_hide_the_next():
+    fenced = (("system", f"Complete this in a block:\n```\n{CODE}```\nand explain it."), ("user", QUESTION))
+    assert count("system\n{}\nuser\n{}".format(*(content for _, content in fenced)), fenced) == 1
+
+
 def test_a_short_question_may_be_repeated():
     assert count("What is 7 and 5? It is 12.", (("user", "What is 7 and 5?"),)) == 0
 
