@@ -1,14 +1,17 @@
 """What fits where: the first screen, the height of the page, no cut column, no text over another."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from harness.cli.main import main
 from harness.report import build
 from tests.browser.chromium import BOTTOM, OPEN_ALL
 from tests.factories.runs import Engine, Shape, make_run
 
+PUBLISHED = Path(__file__).resolve().parents[2] / "results" / "published"
 SCREEN = (1280, 900)
 MOST_HEIGHT = 6000
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
@@ -130,14 +133,25 @@ def test_bars_next_to_long_names_are_as_long_as_their_values(page, long_names, w
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+MARKED = (
+    "[...document.querySelectorAll('[data-more]')].filter(e => e.checkVisibility())"
+    ".map(e => e.getAttribute('aria-label'))"
+)
+
+
 @pytest.mark.parametrize("report", ["two_engines", "nine_engines"])
 def test_no_open_table_scrolls_on_a_desk(page, report, request):
     opened(page, request.getfixturevalue(report), SCREEN[0])
-    marked = (
-        "[...document.querySelectorAll('[data-more]')].filter(e => e.checkVisibility())"
-        ".map(e => e.getAttribute('aria-label'))"
-    )
-    assert page.evaluate(marked) == []
+    assert page.evaluate(MARKED) == []
+
+
+def test_a_pair_of_versions_leaves_room_for_its_verdicts(page, tmp_path):
+    """Its name is two labels long."""
+    runs = ("20261125T120146Z-shared-prefix-a609e0", "20261125T120542Z-shared-prefix-7a5980")
+    file = tmp_path / "page.html"
+    main(["compare", *(str(PUBLISHED / run) for run in runs), "--html", str(file)])
+    opened(page, file, 1000)
+    assert page.evaluate(MARKED) == []
 
 
 def test_the_sign_goes_where_the_end_is_seen(page, nine_engines):

@@ -141,7 +141,7 @@ def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
     ]
     heads = [measure(metric).name for metric in metrics]
     return table(
-        "Faster or slower than the baseline", ["backend, load", *heads], rows, class_="claims-by-load"
+        "Faster or slower than the baseline", ["backend, load", *heads], rows, class_="claims-by-load pairs"
     )
 
 
