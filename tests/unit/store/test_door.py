@@ -36,6 +36,7 @@ OTHER_FILES = {
     "cli/commands/compose.py": "a file that the user names",
     "cli/commands/engines.py": "a lock file that the user names",
     "cli/commands/export.py": "a file that the user names",
+    "cli/commands/gates.py": "a file that the user names",
     "cli/commands/imports.py": "a folder that the user names",
     "cli/commands/kit.py": "next to a kit that the user names",
     "cli/commands/init.py": "new definitions in the working directory",
