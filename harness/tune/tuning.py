@@ -102,8 +102,9 @@ def why_default(
     tried = [trial for trial in trials if trial.values]
     if not tried and not spent:
         return "there is no other value to try here"
-    failed = all(trial.value is None for trial in tried)
-    found = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
+    found = f"no candidate was {LEAST_GAIN:.0%} better in its trials"
+    if all(trial.value is None for trial in tried):
+        found = "no candidate could be measured"
     return f"{found} before the budget ended" if spent else found
 
 

@@ -207,8 +207,8 @@ def test_the_comparison_has_as_many_repeats_as_the_scenario_declares_and_enough_
 @pytest.mark.parametrize(
     ("candidate", "spent", "why"),
     [
-        (300.0, False, "no candidate was 2% better"),
-        (300.0, True, "no candidate was 2% better before the budget ended"),
+        (300.0, False, "no candidate was 2% better in its trials"),
+        (300.0, True, "no candidate was 2% better in its trials before the budget ended"),
         (None, False, "no candidate could be measured"),
         (None, True, "no candidate could be measured before the budget ended"),
     ],
