@@ -65,7 +65,7 @@ def one_start(summary: Summary) -> Iterator[tuple[str, str]]:
 def pairing_lines(summary: Summary) -> Iterator[str]:
     """Nothing of engines that took turns by starts."""
     rules = summary.verdict_rules
-    if rules.pairing == "starts":
+    if rules.pairing == "starts" or not summary.cells:
         return
     yield plain(f"pairing by {rules.pairing}: {_shared(summary)}", 400)
     for entry in summary.comparison:
@@ -74,6 +74,9 @@ def pairing_lines(summary: Summary) -> Iterator[str]:
 
 
 def _shared(summary: Summary) -> str:
+    label, *others = dict.fromkeys(cell.label for cell in summary.cells)
+    if not others:
+        return f"{label} was loaded alone, since no other was measured"
     seats = dict.fromkeys(cores for cell in summary.cells if (cores := known(cell.cores)))
     load = "loaded at the same moments" if summary.verdict_rules.pairing == "duet" else "loaded in turns"
     if not seats:

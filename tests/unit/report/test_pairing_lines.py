@@ -41,10 +41,18 @@ def test_the_table_has_them_among_the_first_lines_only():
 
 
 def test_of_running_servers_it_is_this_start():
-    (line,) = lines("blocks", cell("a", start_number=0, launch="attach"))
+    (line,) = lines("blocks", *(cell(label, start_number=0, launch="attach") for label in "ab"))
     assert (
         line == "pairing by blocks: the servers were loaded in turns; a verdict is about this start of each"
     )
+
+
+def test_an_engine_whose_partner_was_not_measured_was_loaded_alone():
+    """The line said that the servers were loaded at the same moments."""
+    assert lines("duet", cell("b", start_number=0, launch="attach")) == [
+        "pairing by duet: b was loaded alone, since no other was measured"
+    ]
+    assert lines("duet") == []
 
 
 def test_the_levels_say_what_decides_soonest():
