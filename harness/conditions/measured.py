@@ -14,7 +14,7 @@ from harness.model import (
     Unequal,
     distorted_by,
 )
-from harness.model.metric_table import family
+from harness.model.metric_table import METRICS, family
 from harness.model.numbers import digits_apart, fixed, percent_apart, short
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
@@ -267,15 +267,17 @@ def _agreement(group: Group) -> Iterator[Unequal]:
 
 
 def _definitions(group: Group) -> Iterator[Unequal]:
-    """Compares, of imported figures, what they mean where that is not the meaning here; and whose client
-    it was.
+    """Compares, of imported figures, what they mean where that is not the meaning here, whatever tool says
+    so; and whose client it was.
     """
     meant = {label: cell.imported.definitions if cell.imported else {} for label, cell in group.items()}
     for metric in dict.fromkeys(metric for words in meant.values() for metric in words):
         values = {label: words.get(metric, "as defined here") for label, words in meant.items()}
-        if len(set(values.values())) > 1:
-            text = f"{metric} is not the same thing: {listed(values)}"
-            yield Unequal(f"definition-{metric}", tuple(group), text, True, (metric,))
+        if len({words.partition(": ")[2] or words for words in values.values()}) > 1:
+            what = f"{METRICS[metric].short if metric in METRICS else metric} is not the same thing"
+            yield Unequal(
+                f"definition-{metric}", tuple(group), f"{what}: {listed(values)}", True, (metric,), what=what
+            )
     clients = {
         label: f"{cell.imported.source} ({cell.imported.level})" if cell.imported else "bench"
         for label, cell in group.items()

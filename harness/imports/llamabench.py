@@ -65,7 +65,7 @@ def _taken(test: _Test, values: Mapping[str, Any], where: str) -> Iterator[Taken
     if test.n_depth:
         name += f"-d{test.n_depth}"
     agree("avg_ts", test.avg_ts, mean(test.samples_ts), where)
-    what = f"{TOOL} {name}: the library in one process, without a server"
+    what = f"{TOOL}: {name}, the library in one process, without a server"
     tokens = test.n_prompt + test.n_gen
     repetitions = [(speed, 1e3 * tokens / speed if speed > 0 else None) for speed in test.samples_ts]
     settings = {

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from harness.cli.commands.imports import Found, made
+from harness.conditions import unequal
 from harness.imports import read, results_among
 from harness.imports.taken import TOKENS
 from harness.metrics import latency
@@ -258,3 +259,20 @@ def test_tpot_of_genai_bench_is_its_own_and_pieces_of_text_are_not_known(tmp_pat
     assert cell.null_reasons["tpot_ms.p90"] == "16 samples; p90 needs 29"
     assert cell.null_reasons["tpot_ms.p50_upper"] == "only what the file says is known"
     assert (cell.output_tokens.total, cell.output_tokens.tokens_per_event) == (256, None)
+
+
+def compared(tmp_path, *names):
+    given = [Found(f"backend{number}", [CAPTURES / name], []) for number, name in enumerate(names)]
+    return {entry.code: entry for entry in unequal(made(given, tmp_path, []).read_summary().cells)}
+
+
+def test_figures_of_two_tools_that_mean_the_same_are_compared_whatever_the_tool(tmp_path):
+    found = compared(tmp_path, "aiperf/profile_export_aiperf.json", "evalscope/benchmark_summary.json")
+    assert "definition-ttft_ms" not in found
+    tpot = found["definition-tpot_ms"]
+    assert tpot.text.startswith("TPOT is not the same thing: aiperf 0.13: one mean per request")
+    assert (tpot.what, tpot.metrics) == ("TPOT is not the same thing", ("tpot_ms",))
+
+
+def test_two_tests_of_llama_bench_are_never_the_same_thing(tmp_path):
+    assert compared(tmp_path, "llama-bench/r.csv")["definition-ttft_ms"].matters
