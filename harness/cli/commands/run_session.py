@@ -63,7 +63,9 @@ def run_and_show(
     `judge`: the gate on a run that came to its end, whose code counts where nothing else went wrong.
     """
     with closing(progress_display(verbose=form.verbose)) as ui, serving(form.metrics_port, ui.state):
-        for why in dict.fromkeys(backend.launch.why for backend in prepared.backends):
+        launches = (backend.launch for backend in prepared.backends)
+        # That a given URL is used needs no reason, and its address is named when it answers.
+        for why in dict.fromkeys(launch.why for launch in launches if launch.mode != "attach"):
             ui.note(why)
         with begin(ui) as run:
             ui.follow(run)

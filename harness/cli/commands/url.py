@@ -137,7 +137,7 @@ def main(given: Options) -> Result:
         short = short_answers(loads, looks, spent_s)
         words = words_of(backends, loads, given)
         command = ("bench", "run", *words)
-        ui.note(f"takes about {duration(loads.expected_s)}: {shlex.join(command)}")
+        ui.note(f"takes about {duration(loads.expected_s)}: {_load_words(loads)}")
         if short:
             ui.note(short)
     measured = run.measure(parsed(words, command), sketch)
@@ -145,6 +145,17 @@ def main(given: Options) -> Result:
         return measured
     same = printed_command("the same as: ", command)
     return replace(measured, text=lambda screen: [*wrap(short, screen.width), same])
+
+
+def _load_words(loads: "Loads") -> str:
+    """`32 requests at 1, 4 and 8 in flight, answers of 64 tokens`."""
+    from harness.report.wording import listing
+
+    each = f", {loads.repeats} times each" if loads.repeats > 1 else ""
+    in_flight = listing([str(value) for value in loads.concurrency])
+    return (
+        f"{loads.requests} requests at {in_flight} in flight, answers of {loads.output_tokens} tokens{each}"
+    )
 
 
 def _given(words: Sequence[str]) -> list[Given]:

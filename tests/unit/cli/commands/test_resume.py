@@ -59,15 +59,16 @@ def test_a_whole_run_has_nothing_to_resume(run, capsys):
 
 @pytest.fixture
 def ended(monkeypatch):
-    """Runs `bench run` from the end of its last cell on. Two labels of one server have one reason for their
-    launch."""
+    """Runs `bench run` from the end of its last cell on. Two labels of one engine have one reason for their
+    launch; a running server has one that nobody needs."""
 
     def code(folder, *, cells=("a",), interrupted=False, as_json=False):
         monkeypatch.setattr(run_session, "check_machine", lambda _prepared, _say: None)
-        once = SimpleNamespace(launch=SimpleNamespace(why="because a URL was given"))
+        once = SimpleNamespace(launch=SimpleNamespace(why="it runs on the CPU", mode="process"))
+        given = SimpleNamespace(launch=SimpleNamespace(why="because a URL was given", mode="attach"))
         run = SimpleNamespace(folder=folder, cells=cells, interrupted=interrupted, execute=lambda: None)
         flags = RunOutput(verbose=False, metrics_port=None, no_report=False, json=as_json)
-        prepared = SimpleNamespace(backends=[once, once])
+        prepared = SimpleNamespace(backends=[once, given, once])
         result = run_session.run_and_show(prepared, lambda _ui: nullcontext(run), flags)
         put(result, as_json=as_json)
         return result.code
@@ -140,7 +141,8 @@ def test_a_run_whose_report_was_interrupted_says_how_to_make_it(ended, run, monk
 def test_a_reason_of_two_backends_is_printed_once(ended, run, monkeypatch, capsys):
     monkeypatch.setattr(run_session.report, "build", lambda _folder: [])
     ended(run, interrupted=True)
-    assert capsys.readouterr().err.count("because a URL was given") == 1
+    shown = capsys.readouterr().err
+    assert (shown.count("it runs on the CPU"), shown.count("because a URL was given")) == (1, 0)
 
 
 def test_a_report_that_finds_no_room_leaves_the_answer(ended, run, monkeypatch, capsys):
