@@ -34,6 +34,12 @@ Of several causes an engine that died or restarted comes first, then a machine t
 come the client, the machine and the engine. The client comes last where its fault only made the load easier:
 idle slots fail no request.
 
+A reason that another one explains is left out, where that one is no lesser doubt: one reason, one advice.
+
+| broken | explains |
+|---|---|
+{explained}
+
 `make pages` makes this page of the rules in `harness/validity`; a test checks that.
 [How to add one](contributing/add-a-validity-rule.md) is a page of its own, and so is
 [which doubt goes where](contributing/which-doubt.md).
@@ -63,7 +69,12 @@ def _linked(text: str) -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield HEAD
+    explained = (
+        f"| `{rule.code}` | {', '.join(f'`{code}`' for code in rule.explains)} |"
+        for rule in RULES.values()
+        if rule.explains
+    )
+    yield HEAD.format(explained="\n".join(explained))
     for family in FAMILIES:
         title, _, about = (family.__doc__ or "").partition(":")
         yield f"## {title}"

@@ -13,7 +13,6 @@ from harness.model.numbers import apart, counted, percent_apart
 from harness.records.layout import Outcome
 from harness.validity.requests import error_shown
 from harness.validity.rule import Evidence, Rule, Violation
-from harness.validity.stalls import suspended
 
 BUSY_SUSPECT, BUSY_INVALID = 0.7, 0.9  # of a core
 MAX_LOOP_LAG_MS = 5.0
@@ -40,6 +39,15 @@ def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
     hint="their requests are lost, and their error says how the process ended; SIGKILL is mostly the "
     "kernel's, for lack of memory (`dmesg`)",
     cause="client",
+    explains=(
+        IssueCode.RATE_MISSED,
+        IssueCode.ARRIVALS_DIFFER,
+        IssueCode.TOO_FEW_SAMPLES,
+        IssueCode.TOO_SHORT,
+        IssueCode.FEW_WAVES,
+        IssueCode.NOT_STEADY,
+        IssueCode.SLOT_IDLE,
+    ),
 )
 def _worker_lost(cell: Evidence) -> Iterator[Violation]:
     if lost := cell.client.lost_workers:
@@ -121,16 +129,14 @@ def _stamp_uncertainty(cell: Evidence) -> Iterator[Violation]:
 @partial(
     Rule,
     code=IssueCode.CLOCK_STEP,
-    measures="by how much the system clock was set during the cell, beyond what NTP slews; not where the "
-    "machine was suspended",
+    measures="by how much the system clock was set during the cell, beyond what NTP slews",
     limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
     verdicts=("INVALID",),
     hint="the system clock was set during the window: let NTP finish before measuring",
     cause="machine",
+    explains=(IssueCode.STAMP_UNCERTAINTY,),
 )
 def _clock_step(cell: Evidence) -> Iterator[Violation]:
-    if any(suspended.find(cell)):  # then it was not set: the real-time clock counts that time
-        return
     step_ms = known(cell.client.clock_step_ms)
     if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
         nodes = [

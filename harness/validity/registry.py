@@ -7,7 +7,7 @@ SUSPECT: usable with the stated doubt.
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from harness.model import Cause, Imported, IssueCode, Reason, Validity, known
+from harness.model import VERDICTS, Cause, Imported, IssueCode, Reason, Validity, known
 from harness.validity import (
     answers,
     arrivals,
@@ -65,9 +65,21 @@ RULES: Mapping[IssueCode, Rule] = MappingProxyType(
 def judge(cell: Evidence) -> Validity:
     applied = (rule for rule in RULES.values() if imported.applies(rule.code, cell.facts.imported))
     reasons = [reason for rule in applied for reason in rule.reasons(cell)]
+    reasons = [reason for reason in reasons if not any(_explains(root, reason) for root in reasons)]
     if cell.facts.imported is not None:
         reasons = [imported.for_another_client(reason) for reason in reasons]
     return Validity.of(reasons)
+
+
+def _explains(root: Reason, reason: Reason) -> bool:
+    """Whether a reason follows from another one, which doubts as many metrics and weighs as much."""
+    rule, other = RULES[root.code], RULES[reason.code]
+    return (
+        reason.code in rule.explains
+        and VERDICTS.index(root.verdict) >= VERDICTS.index(reason.verdict)
+        and (not root.metrics or (reason.metrics != () and set(reason.metrics) <= set(root.metrics)))
+        and (root.verdict == "INVALID" or rule.eases or not other.eases)
+    )
 
 
 def unchecked(file: Imported | None) -> list[IssueCode]:

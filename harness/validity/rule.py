@@ -131,6 +131,8 @@ class Rule:
 
     eases: it can make a load look easier than it is, so a capacity search does not count such a cell as kept.
     certain: nothing that the load generator does can cause it.
+    explains: rules that it breaks as well, with no cause of their own; `judge` leaves these out where it
+    doubts as much.
     metrics: names of those that it makes doubtful; () stands for all.
     """
 
@@ -144,6 +146,7 @@ class Rule:
     cause: Cause
     eases: bool = False
     certain: bool = False
+    explains: tuple[IssueCode, ...] = ()
     metrics: tuple[str, ...] = ()
 
     def reasons(self, cell: Evidence) -> Iterator[Reason]:

@@ -13,6 +13,14 @@ from harness.validity.rule import Evidence, Rule, Violation
 LOST_INVALID = 0.02
 # Then p99 is one of the answers that a stall made longer. Medians and rates still hold.
 HIT_SUSPECT = 0.01
+_LATE = (  # what a process that stands still does late
+    IssueCode.LOOP_LAG,
+    IssueCode.SCHEDULE_LAG,
+    IssueCode.RATE_MISSED,
+    IssueCode.ARRIVALS_DIFFER,
+    IssueCode.MERGED_EVENTS,
+    IssueCode.SLOT_IDLE,
+)
 MAX_SUSPENDED_MS = 1.0  # the two clocks are read microseconds apart
 _LIMIT = (
     f"{HIT_SUSPECT:.0%} of the answers longer by more than {HIT_SHARE:.0%} suspect, "
@@ -30,6 +38,7 @@ _LIMIT = (
     hint="the machine, its VM or its job was stopped or moved: measure where nobody pauses it",
     cause="machine",
     certain=True,
+    explains=_LATE,
 )
 def _machine(cell: Evidence) -> Iterator[Violation]:
     found = standstill(cell.view, cell.facts)
@@ -46,6 +55,7 @@ def _machine(cell: Evidence) -> Iterator[Violation]:
     verdicts=("SUSPECT", "INVALID"),
     hint="the load generator was stopped or got no CPU: leave it a core of its own",
     cause="client",
+    explains=_LATE,
 )
 def _client(cell: Evidence) -> Iterator[Violation]:
     found = standstill(cell.view, cell.facts)
@@ -87,8 +97,10 @@ def _judged(found: Standstill, what: str) -> Iterator[Violation]:
     hint="keep the machine awake while it measures: no clock of the figures counts that time",
     cause="machine",
     certain=True,
+    # The real-time clock counts that time.
+    explains=(IssueCode.STAMP_UNCERTAINTY, IssueCode.CLOCK_STEP),
 )
-def suspended(cell: Evidence) -> Iterator[Violation]:
+def _suspended(cell: Evidence) -> Iterator[Violation]:
     lost_ms = known(cell.client.suspended_ms)
     if lost_ms is not None and lost_ms > MAX_SUSPENDED_MS:
         yield Violation(f"{apart(lost_ms / 1e3, MAX_SUSPENDED_MS / 1e3, 3)[0]} s")
@@ -109,4 +121,4 @@ def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:
             )
 
 
-RULES = (suspended, _machine, _client)
+RULES = (_suspended, _machine, _client)

@@ -12,7 +12,6 @@ from harness.model.numbers import apart, percent_apart
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events, rarely_late
 from harness.validity.rule import Evidence, Rule, Violation
-from harness.validity.usage import implausible
 
 MERGED_GAPS = 0.01
 # A first arrival of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
@@ -68,6 +67,7 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     hint="answers come whole, as the server does not stream: TTFT is E2E, and TPOT is not known; compare E2E",
     cause="work",
     metrics=("ttft_ms", "tpot_ms", "itl_ms"),
+    explains=(IssueCode.TOKENS_PER_EVENT,),
 )
 def _not_streamed(cell: Evidence) -> Iterator[Violation]:
     """Leaves out tool calls: an engine may send a whole call in one event of its stream."""
@@ -94,7 +94,7 @@ def _not_streamed(cell: Evidence) -> Iterator[Violation]:
 )
 def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
     first = tokens_of_first_events(cell.view)
-    if first is None or any(implausible.find(cell)):  # a count that cannot be right says nothing of them
+    if first is None:
         return
     tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:

@@ -28,8 +28,10 @@ ALLOWED_TOKENS = 1
     "compare E2E and characters/s",
     cause="engine",
     eases=True,
+    # A count that cannot be right says nothing of these.
+    explains=(IssueCode.FIRST_EVENT_TOKENS, IssueCode.TOKENS_PER_EVENT),
 )
-def implausible(cell: Evidence) -> Iterator[Violation]:
+def _implausible(cell: Evidence) -> Iterator[Violation]:
     yield from _fewer_than_events(cell)
     yield from _more_than_allowed(cell)
     yield from _reasoning_beyond_output(cell)
@@ -123,4 +125,4 @@ def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
         )
 
 
-RULES = (implausible,)
+RULES = (_implausible,)

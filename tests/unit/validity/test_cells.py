@@ -84,6 +84,22 @@ def test_a_slow_server_forgives_a_lag_that_is_small_beside_its_ttft():
     assert shown(slow, load=OPEN, client__send_lag_ms=lag(11.0)) == ("p99 11.0 ms", "10.2 ms")
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"lost_workers": 1}, ["worker-lost"]),
+        ({"lost_workers": 0}, ["too-few-samples"]),
+        ({"lost_workers": 1, "busy_share": 0.95}, ["worker-lost", "client-busy"]),
+        ({"suspended_ms": 900.0, "stamp_uncertainty_ms": 900.0, "clock_step_ms": 900.0}, ["suspended"]),
+        ({"stamp_uncertainty_ms": 3.0, "clock_step_ms": 3.0}, ["clock-step"]),
+        ({"stamp_uncertainty_ms": 3.0}, ["stamp-uncertainty"]),
+    ],
+)
+def test_what_follows_from_another_reason_is_no_second_one(changes, expected):
+    few = records(*GOOD[: 3 if "lost_workers" in changes else None])
+    assert codes(few, **{f"client__{name}": value for name, value in changes.items()})[1] == expected
+
+
 def test_a_server_that_never_answers_forgives_no_lag():
     silent = records(*({**row, "texts": [], "outcome": Outcome.RESET} for row in GOOD))
     assert "schedule-lag" in codes(silent, load=OPEN, client__send_lag_ms=lag(6.0))[1]

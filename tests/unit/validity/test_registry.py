@@ -73,6 +73,17 @@ def test_who_is_to_blame(codes, expected):
     assert blame(Validity.of(reasons)) == expected
 
 
+def test_no_reason_is_left_out_for_the_sake_of_one_that_is_left_out_for_it():
+    explained = {code: set(rule.explains) for code, rule in RULES.items() if rule.explains}
+    assert set().union(*explained.values()) <= set(RULES)
+    for code, others in explained.items():
+        reached, ahead = set(), set(others)
+        while ahead:
+            reached |= ahead
+            ahead = set().union(*(explained.get(other, set()) for other in ahead)) - reached
+        assert code not in reached
+
+
 @pytest.mark.parametrize(
     ("causes", "expected"),
     [(["either", "work"], "work"), (["work", "client"], "client"), (["either", "engine"], "engine")],

@@ -10,6 +10,8 @@ from tests.factories.recorded import facts, records, summarise_cell
 from tests.factories.summaries import cell
 from tests.unit.metrics.test_standstill import answers, stall, told, without
 
+LATE = {"samples": 100, "p50": 60.0, "p90": 60.0, "p95": 60.0, "p99": 60.0, "max": 60.0}
+
 
 def reasons(made, about):
     return {reason.code: reason for reason in judge(Evidence(RequestView(made), about)).reasons}
@@ -32,6 +34,21 @@ def test_many_short_stalls_are_one_long_one():
     found = reasons(records(*answers()), told(*(stall(at, 100) for at in range(1, 9)), sampler=[]))
     assert found["client-stalled"].verdict == "INVALID"
     assert found["client-stalled"].measured.startswith("0.80 s (8.0%) lost, 0.10 s of it at 1.0 s")
+
+
+@pytest.mark.parametrize(
+    ("lasted_ms", "sampler", "found"),
+    [
+        (2000, [], {"client-stalled"}),
+        (2000, [(3.0, 2000)], {"machine-stalled"}),
+        (120, [], {"client-stalled", "merged-events"}),  # SUSPECT: no reason for what is INVALID
+    ],
+)
+def test_what_a_stall_made_late_is_no_second_doubt(lasted_ms, sampler, found):
+    rows = without(answers(), 3000, 5000) if sampler else answers()
+    client = {"client__loop_lag_ms": LATE, "client__merged_share": 0.2}
+    about = told(stall(3.0, lasted_ms), sampler=sampler, **client)
+    assert reasons(records(*rows), about).keys() == found
 
 
 @pytest.mark.parametrize(
