@@ -343,6 +343,15 @@ def test_a_request_of_guidellm_that_was_never_sent_hides_no_other(tmp_path):
     assert "the start of 1 request not sent" in taken.lacks
 
 
+def test_a_request_whose_end_guidellm_did_not_see_is_missed(tmp_path):
+    """Of 40 requests that a server answered, a file of a replay had 39."""
+    document = json.loads(GUIDELLM.read_text())
+    (benchmark,) = document["benchmarks"]
+    benchmark["scheduler_state"] = {"created_requests": 13, "processing_requests": 1}
+    taken = taken_of(foreign.write(tmp_path / "r.json", document))
+    assert "1 request whose end it did not see" in taken.lacks
+
+
 def test_figures_of_vllm_are_of_the_model_that_the_file_names(tmp_path):
     assert taken_of(foreign.write(tmp_path / "r.json", foreign.vllm_summary())).model == "m"
 
