@@ -260,7 +260,7 @@ READER = Reader(
     ),
     rows=(
         "inference-perf | `per_request_lifecycle_metrics.json` | "
-        "`report.request_lifecycle.per_request: true` | records | 0.7.0",
+        "`report.request_lifecycle`: `per_request: true`, `per_stage: true` | records | 0.7.0",
         "inference-perf | summary of the run or of a stage | "
         "`summary: true`, `per_stage: true` | summary | 0.7.0",
     ),
