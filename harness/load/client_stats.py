@@ -26,15 +26,18 @@ def client_stats(
     held = _held_at_cap(workers, rows)
     descriptors = [fact.open_descriptors for fact in facts]
     text_events = sum(fact.text_events for fact in facts)
-    shared = sum(fact.shared_events for fact in facts)
+    shared = sum(fact.shared_events.events for fact in facts)
+    late = sum(fact.shared_events.late for fact in facts)
+    stamped = transport is Transport.KERNEL_STAMPS
     late_ns = rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"]
     return ClientStats(
-        stamp_source="kernel" if transport is Transport.KERNEL_STAMPS else "user",
+        stamp_source="kernel" if stamped else "user",
         stamp_uncertainty_ms=max((fact.stamp_uncertainty_ns for fact in facts), default=0) / 1e6,
         tick_ms=max((fact.longest_tick_ns for fact in facts), default=0) / 1e6,
         workers=len(workers),
         lost_workers=sum(worker.facts is None for worker in workers),
         merged_share=shared / text_events if text_events else 0.0,
+        late_share=late / max(text_events, 1) if stamped else None,
         held_at_cap=int(np.count_nonzero(held)),
         cpu_s=sum(fact.cpu_s for fact in facts),
         busy_share=max((fact.busy_share for fact in facts), default=0.0),

@@ -16,7 +16,7 @@ from harness.load.exchange import Exchange
 from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
 from harness.load.sse import Parsed, parse_answer
-from harness.load.stamps import bounded
+from harness.load.stamps import NONE_SHARED, TOLERANCE_NS, Shared, bounded, read_late
 from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, with_text
@@ -25,6 +25,7 @@ from harness.untrusted import Secrets, one_line
 ERROR_CHARS = 300
 _REASON_CHARS = 64
 _MODEL_CHARS = 200
+_NO_GAP_NS = 10_000_000  # taken for the gap of an answer that came at once: a look may be so late
 _in_order = itemgetter(*(REQUEST_DTYPE.names or ()))
 # Plain numbers: an array takes four times as long to be compared with a member of an enum.
 _REASONING, _VALUES = int(EventKind.REASONING), int(EventKind.VALUES)
@@ -42,6 +43,7 @@ class Finalized:
     generated_ns: NDArray[np.int64]  # arrivals of the events with generated text
     ttft_ns: int  # from sent; UNKNOWN without generated text
     clamped: int = 0  # reads whose stamp was impossible
+    shared_events: Shared = NONE_SHARED
     items: int = 0  # vectors, scores or transcripts
     answer_id: str = ""  # by which the next turn may name this answer
     models: tuple[str, ...] = ()  # that a whole answer names
@@ -54,6 +56,7 @@ class _Received(NamedTuple):
     stamps: NDArray[np.int64]  # of the reads, from t0
     clamped: int  # reads whose stamp was impossible
     end: int  # on CLOCK_MONOTONIC, as in the exchange
+    reads: NDArray[np.int64]  # of each row of `events`, its place in `stamps`
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ class Finalizer:
         parsed, events = received.parsed, received.events
         outcome, error_text = self._judge(exchange, parsed, received.body)
         text = self.secrets.hidden(parsed.text())
-        generated_ns = events["stamp_ns"][with_text(events)]
+        generated = with_text(events)
+        generated_ns = events["stamp_ns"][generated]
         row = self._row(exchange, received, outcome)
         row |= {"output_chars": len(text), "text_events": len(generated_ns)}
         first, sent = row["first_text_ns"], row["sent_ns"]
@@ -89,6 +93,7 @@ class Finalizer:
             generated_ns=generated_ns,
             ttft_ns=first - sent if first != UNKNOWN else UNKNOWN,
             clamped=received.clamped,
+            shared_events=self._shared(exchange, received, generated),
             items=self._items(parsed),
             answer_id=parsed.answer_id,
             models=self._models(parsed) if outcome is Outcome.OK else (),
@@ -97,9 +102,9 @@ class Finalizer:
     def _received(self, exchange: Exchange) -> _Received:
         """Reads the body of the answer. Sets the failure of the exchange where it is too large to be read."""
         answer, parsed, body = exchange.answer, Parsed(), b""
-        events = np.zeros(0, EVENT_DTYPE)
+        events, reads = np.zeros(0, EVENT_DTYPE), np.zeros(0, np.int64)
         if answer is None or not answer.stamps:
-            return _Received(parsed, body, events, np.zeros(0, np.int64), 0, exchange.end)
+            return _Received(parsed, body, events, np.zeros(0, np.int64), 0, exchange.end, reads)
         arrivals, clamped = self.resolve(answer.stamps), 0
         if answer.looks:
             arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
@@ -116,8 +121,23 @@ class Finalizer:
             if 200 <= answer.status < 300:
                 content_type, ended = answer.header(b"content-type"), exchange.failure is None
                 parsed = parse_answer(body, content_type, self.api, ended=ended)
-            events = _event_rows(exchange.seq, parsed, read_ends, stamps)
-        return _Received(parsed, body, events, stamps, clamped, end)
+            ends = np.frombuffer(parsed.sizes, np.int32).cumsum(dtype=np.int64)
+            reads = read_ends.searchsorted(ends)
+            events = _event_rows(exchange.seq, parsed, stamps[reads])
+        return _Received(parsed, body, events, stamps, clamped, end, reads)
+
+    def _shared(self, exchange: Exchange, received: _Received, generated: NDArray[np.bool_]) -> Shared:
+        """Late is measured by the mean gap of the answer, which reads of several events leave as it is."""
+        stamps_ns = received.events["stamp_ns"][generated]
+        shared = stamps_ns[1:] == stamps_ns[:-1]
+        count = int(np.count_nonzero(shared))
+        if not count or exchange.answer is None or not exchange.answer.looks:
+            return Shared(count, 0)
+        gap_ns = int(stamps_ns[-1] - stamps_ns[0]) / (len(stamps_ns) - 1)
+        if gap_ns <= TOLERANCE_NS:  # no look is in time for these
+            gap_ns = _NO_GAP_NS
+        late = read_late(received.stamps + self.t0, exchange.answer.looks, gap_ns)
+        return Shared(count, int(np.count_nonzero(late[received.reads[generated][1:][shared]])))
 
     def _row(self, exchange: Exchange, received: _Received, outcome: Outcome) -> dict[str, int]:
         """The fields of REQUEST_DTYPE but those of the text as it is stored, with times from t0."""
@@ -218,16 +238,13 @@ class Finalizer:
         return one_line(self.secrets.hidden(text), most_chars) if text else ""
 
 
-def _event_rows(
-    seq: int, parsed: Parsed, read_ends: NDArray[np.int64], stamps: NDArray[np.int64]
-) -> NDArray[Any]:
+def _event_rows(seq: int, parsed: Parsed, stamps: NDArray[np.int64]) -> NDArray[Any]:
     rows = np.zeros(len(parsed.kinds), EVENT_DTYPE)
     rows["seq"] = seq
     rows["kind"] = np.frombuffer(parsed.kinds, np.uint8)
     rows["text_chars"] = parsed.chars
     rows["wire_bytes"] = parsed.sizes
-    ends = np.frombuffer(parsed.sizes, np.int32).cumsum(dtype=np.int64)
-    rows["stamp_ns"] = stamps[read_ends.searchsorted(ends)]
+    rows["stamp_ns"] = stamps
     return rows
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.job import LoadJob
+from harness.load.stamps import Shared
 from harness.load.transport import Transport
 
 READY = "ready"
@@ -55,7 +56,7 @@ class Facts:
     open_descriptors: int | None  # when its window closed
     unstamped_reads: int
     text_events: int
-    shared_events: int  # generated events that arrived in one read with the one before
+    shared_events: Shared
     clock_step_ns: int | None
     clamped_stamps: int
     spread_over_ns: int | None  # from t0; None: the loop does not spread its start

@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ _SECOND = 1_000_000_000
 _TRIES = 16
 _SLEW = 500e-6  # no clock is slewed faster; Linux slews both clocks alike
 TOLERANCE_NS = 100_000  # stamps may be out of bounds by so much without being counted: softirqs run late
+_LOOKED_LATE, _WOKEN_LATE = 0.5, 0.25  # of a gap
 
 # One look at the sockets, on CLOCK_MONOTONIC: when those it found readable had last been seen empty, the time
 # of a read whose stamp is earlier than that, and when all of them had been read.
@@ -65,12 +67,40 @@ def bounded(times: NDArray[np.int64], looks: Sequence[Look], sent: int) -> tuple
     The second value counts those out of these bounds by more than TOLERANCE_NS: after a step of
     CLOCK_REALTIME, or in segments that the kernel held back until a lost one before them came.
     """
-    empty, floor, read = np.fromiter(chain.from_iterable(looks), np.int64, 3 * len(looks)).reshape(-1, 3).T
+    empty, floor, read = _columns(looks)
     early = times < np.maximum(empty, sent)
     if not (early | (times > read)).any():
         return times, 0
     kept = np.where(early, np.maximum(floor, sent), np.minimum(times, read))
     return kept, int(np.count_nonzero(np.abs(kept - times) > TOLERANCE_NS))
+
+
+class Shared(NamedTuple):
+    """Counts of events with generated text that came in one read with the one before."""
+
+    events: int
+    late: int  # of these: in a read that a late look may explain; 0 where the kernel stamps no reads
+
+
+NONE_SHARED = Shared(0, 0)
+
+
+def read_late(times: NDArray[np.int64], looks: Sequence[Look], gap_ns: float) -> NDArray[np.bool_]:
+    """Marks reads that may hold events of a stream with such gaps for no reason but a late look.
+
+    `times`: arrivals within the bounds of their looks. What a look found came since the sockets had last been
+    seen empty. A look that was waiting wakes at the first arrival: how late it did is seen from the last one,
+    which came at any time of the gap before the read.
+    """
+    empty, floor, read = _columns(looks)
+    waited = floor > empty
+    since = np.where(waited, read, times) - np.where(waited, times, empty)
+    mask: NDArray[np.bool_] = since > np.where(waited, _WOKEN_LATE, _LOOKED_LATE) * gap_ns
+    return mask
+
+
+def _columns(looks: Sequence[Look]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(looks), np.int64, 3 * len(looks)).reshape(-1, 3).T
 
 
 def bound(time_ns: int, look: Look, sent: int, now: int) -> int:

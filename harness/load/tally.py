@@ -3,12 +3,11 @@
 from array import array
 from collections import deque
 
-import numpy as np
-
 from harness.load.exchange import Exchange
 from harness.load.finalize import Finalized, Finalizer
 from harness.load.messages import Pulse
 from harness.load.spill import Spill
+from harness.load.stamps import NONE_SHARED, Shared
 from harness.load.turns import TurnBodies
 from harness.records.layout import UNKNOWN, Outcome
 
@@ -20,7 +19,8 @@ class Tally:
 
     def __init__(self, finalizer: Finalizer, spill: Spill, turns: TurnBodies | None = None) -> None:
         """`turns`: of chats, whose later turns carry the answers."""
-        self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
+        self.done = self.failed = self.text_events = self.clamped = self.items = 0
+        self.shared_events = NONE_SHARED
         self.timeouts = 0  # in a row, without a token
         self.models: dict[str, array[int]] = {}  # places in the share, by each model that the answer names
         self._finalizer, self._spill, self._turns = finalizer, spill, turns
@@ -38,9 +38,9 @@ class Tally:
             self.timeouts += 1
         self.clamped += finalized.clamped
         self.items += finalized.items
-        stamps = finalized.generated_ns
-        self.text_events += len(stamps)
-        self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
+        self.text_events += len(finalized.generated_ns)
+        before, more = self.shared_events, finalized.shared_events
+        self.shared_events = Shared(before.events + more.events, before.late + more.late)
         if finalized.ttft_ns != UNKNOWN:
             self._ttfts.append(finalized.ttft_ns)
         for model in finalized.models:

@@ -105,6 +105,10 @@ class ClientStats(Record, frozen=True, kw_only=True):
         int | UnsetType,
         doc("Reads whose kernel stamp was before the bytes could be read, or after they were."),
     ] = UNSET
+    late_share: Annotated[
+        float | UnsetType | None,
+        doc("Share of text events that came in one read because the client looked late; null: not known."),
+    ] = UNSET
     start: Annotated[
         Literal["together", "spread"] | UnsetType | None,
         doc("Start of a closed loop's slots: together, or spread over an answer time; null: open loop."),

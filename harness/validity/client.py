@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import at_once
-from harness.model import IssueCode, Quantiles, known
+from harness.model import Doubt, IssueCode, Quantiles, known
 from harness.model.change import WORKERS
 from harness.model.numbers import apart, counted, percent_apart
 from harness.records.layout import Outcome
@@ -151,9 +151,9 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
 @partial(
     Rule,
     code=IssueCode.MERGED_EVENTS,
-    measures="text events that shared a read, and so a stamp, with the one before, "
-    "where the client looked later than half the median gap, its tick included (without a known gap: "
-    "than a loop may lag, p50)",
+    measures="text events that shared a read, and so a stamp, with the one before, where mostly the client "
+    "looked late: by the kernel's stamps later than half a gap of the answer; without them, later than half "
+    "the median gap, its tick included (without a known gap: than a loop may lag, p50)",
     limit=_MERGED,
     verdicts=("SUSPECT", "INVALID"),
     hint="gaps between tokens are lost: leave the load generator a core of its own",
@@ -162,9 +162,16 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
 def merged_events(cell: Evidence) -> Iterator[Violation]:
     """Doubts gaps only if the client looked later than half a usual one: servers write bursts too.
 
-    If the answers came at once, no gap is known. Then the client is the cause only if it was starved: its
-    median look was later than a loop may be.
+    The kernel stamps say so of each read. Without them the lag of the whole cell decides, and if the answers
+    came at once, no gap is known: then the client is the cause only if it was starved, its median look later
+    than a loop may be.
     """
+    if (late_share := known(cell.client.late_share)) is not None:
+        if late_share > MERGED_SUSPECT and (late_part(cell) or 0.0) > 0.5:
+            read = percent_apart(late_share, MERGED_SUSPECT, MERGED_INVALID)
+            verdict: Doubt = "INVALID" if late_share > MERGED_INVALID else "SUSPECT"
+            yield Violation(f"{read}% of the events read together by a late look", verdict=verdict)
+        return
     share, gap_ms = cell.client.merged_share or 0.0, _usual_gap_ms(cell)
     lag_ms = cell.client.loop_lag_ms
     percentile, late_ms = tail(lag_ms) if gap_ms else ("p50", lag_ms.p50)
@@ -182,6 +189,12 @@ def merged_events(cell: Evidence) -> Iterator[Violation]:
             f"{_MERGED}, if more than {limit} ms late",
             verdict="INVALID" if share > MERGED_INVALID else "SUSPECT",
         )
+
+
+def late_part(cell: Evidence) -> float | None:
+    """The part of the events that shared a read which late looks explain; None: not known."""
+    late_share = known(cell.client.late_share)
+    return None if late_share is None else late_share / (cell.client.merged_share or 1.0)
 
 
 def rarely_late(cell: Evidence) -> tuple[float, float] | None:

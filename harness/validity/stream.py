@@ -10,10 +10,11 @@ from harness.metrics.latency import at_once, unseen_tokens, with_silent_tokens
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.model.numbers import apart, percent_apart
 from harness.records.layout import UNKNOWN
-from harness.validity.client import merged_events, rarely_late
+from harness.validity.client import late_part, merged_events, rarely_late
 from harness.validity.rule import Evidence, Rule, Violation
 
 MERGED_GAPS = 0.01
+LATE_SAID = 0.1  # of them
 # A first arrival of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
 FIRST_TOKENS, TPOT_LOW = 1.5, 0.01
 # A token that ends inside a character waits for the next one.
@@ -31,7 +32,8 @@ SEVERAL_PER_EVENT = 1.1
     metrics=("itl_ms",),
 )
 def _itl_merged(cell: Evidence) -> Iterator[Violation]:
-    if any(merged_events.find(cell)):  # then it is the client's doing
+    ours = late_part(cell)
+    if any(merged_events.find(cell)) if ours is None else ours > 0.5:  # then it is the client's doing
         return
     rows = cell.view.answers
     # An engine whose whole answer is one event holds none of its events back.
@@ -46,11 +48,13 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
         )
         return
     share, each = merged_gaps(cell.view)
-    if share > MERGED_GAPS and each is not None:
+    if share * (1 - (ours or 0.0)) > MERGED_GAPS and each is not None:
+        partly = f", {ours:.0%} of them by a late look" if ours and ours > LATE_SAID else ""
         without = f"; {whole} of {len(rows)} answers came at once, without a TPOT" if whole else ""
-        merged, late = percent_apart(share, MERGED_GAPS), rarely_late(cell)
+        merged = percent_apart(share, MERGED_GAPS)
+        late = rarely_late(cell) if ours is None else None
         yield Violation(
-            f"{merged}% of the gaps are within one arrival, {each:.2f} events per arrival{without}",
+            f"{merged}% of the gaps are within one arrival{partly}, {each:.2f} events per arrival{without}",
             hint="the server sends several events at once, or the load generator, which once looked "
             f"{late[0]:.0f} ms late, read them so: ITL is between arrivals; compare TPOT"
             if late and late[1] > MERGED_GAPS

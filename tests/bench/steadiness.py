@@ -124,6 +124,7 @@ ROWS = (
     Row("drift: +37% over the cell", shaped(np.linspace(1, 1.37, 40)), "drift"),
     Row("drift: +40%, 24 batches", shaped(np.linspace(1, 1.4, 24)), "drift"),
     Row("step: +30% from two thirds on", shaped(_level(27, 40, 1.3)), "step"),
+    Row("step: +30% from two fifths on", shaped(_level(16, 40, 1.3)), "step"),
     Row("step: +50% for the middle half", shaped(_level(10, 30, 1.5)), "step"),
     Row("stall: 4 of 40 batches twice as slow", shaped(_level(20, 24, 2.0)), "stall"),
 )
