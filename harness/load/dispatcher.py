@@ -40,6 +40,24 @@ class Dispatcher(Protocol):
         """Requests that were due and never handed out, once the window is closed."""
 
 
+class Closing:
+    """The time from which a share sends no more: so long after its first measured request was due, or after
+    `t0` where nothing is warm-up.
+    """
+
+    def __init__(self, t0: int, lasts: int | None, warmup: int = 0) -> None:
+        """`lasts`: None where only the end of the requests closes it. `warmup`: requests of this share."""
+        self._lasts, self._warmup = lasts, warmup
+        self.at = NEVER if lasts is None or warmup else t0 + lasts
+
+    def begins(self, due: int, index: int) -> bool:
+        """Whether the request at `index` is the first measured one: from now on `at` is known."""
+        if self._lasts is None or self.at != NEVER or index < self._warmup:
+            return False
+        self.at = due + self._lasts
+        return True
+
+
 def _spread(schedule: ClosedLoop | OpenLoop) -> StaggeredStart | None:
     slots = schedule.spread_slots() if isinstance(schedule, ClosedLoop) else None
     return StaggeredStart(slots) if slots is not None else None
@@ -52,43 +70,50 @@ class ClosedLoopDispatcher:
 
     waits_for_answers = False
 
-    def __init__(self, schedule: ClosedLoop, count: int, t0: int, close_at: int) -> None:
+    def __init__(self, schedule: ClosedLoop, count: int, t0: int, closing: Closing) -> None:
         self.dropped: list[tuple[int, int]] = []
         self._think = cycle([0] if schedule.think_ns is None else schedule.think_ns.tolist())
-        self._close_at = close_at
+        self._closing = closing
         self._count, self._next = count, 0
-        self._due: list[tuple[int, int]] = []
+        self._due: list[int] = []  # when slots take the next requests
         self.spread = _spread(schedule)
         for _ in range(schedule.concurrency):
             self._add(t0, t0)
-        self._first_wave = self._next
+        self._first_wave = len(self._due)
+
+    @property
+    def _left(self) -> bool:
+        return self._next + len(self._due) < self._count
 
     def freed(self, index: int, sent: int, end: int) -> None:
         earliest = end
-        if self.spread is not None and index < self._first_wave and self._next < self._count:
+        if self.spread is not None and index < self._first_wave and self._left:
             if sent != UNKNOWN:
                 self.spread.answered(sent, end)
             earliest = self.spread.earliest(end)
         self._add(end, earliest)
 
     def _add(self, end: int, earliest: int) -> None:
-        if self._next < self._count:
+        if self._left:
             due = max(end + next(self._think), earliest)
-            if due < self._close_at:
-                heapq.heappush(self._due, (due, self._next))
-                self._next += 1
+            if due < self._closing.at:
+                heapq.heappush(self._due, due)
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
-        if self._due and self._due[0][0] <= now < self._close_at:
-            return heapq.heappop(self._due)
-        return None
+        if not self._due or not self._due[0] <= now < self._closing.at:
+            return None
+        request = heapq.heappop(self._due), self._next
+        self._next += 1
+        if self._closing.begins(*request):
+            self._due = sorted(due for due in self._due if due < self._closing.at)
+        return request
 
     def next_due(self, now: int, in_flight: int) -> int:
-        return self._due[0][0] if self._due and now < self._close_at else NEVER
+        return self._due[0] if self._due and now < self._closing.at else NEVER
 
     def has_more(self, now: int, in_flight: int) -> bool:
-        waiting = bool(self._due) or (in_flight > 0 and self._next < self._count)
-        return waiting and now < self._close_at
+        waiting = bool(self._due) or (in_flight > 0 and self._left)
+        return waiting and now < self._closing.at
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
         return []  # a slot that no longer takes a request has none
@@ -98,12 +123,14 @@ class OpenLoopDispatcher:
     waits_for_answers = False
     spread: StaggeredStart | None = None
 
-    def __init__(self, schedule: OpenLoop, t0: int, close_at: int) -> None:
+    def __init__(self, schedule: OpenLoop, t0: int, closing: Closing) -> None:
         self.dropped: list[tuple[int, int]] = []
         self._due = [t0 + offset for offset in schedule.intended_ns.tolist()]
-        while self._due and self._due[-1] >= close_at:
+        for index, due in enumerate(self._due):
+            closing.begins(due, index)
+        while self._due and self._due[-1] >= closing.at:
             self._due.pop()
-        self._close_at = close_at
+        self._close_at = closing.at
         self._cap = schedule.max_in_flight
         self._drop = schedule.over_cap == "drop"
         self._next = 0
@@ -140,11 +167,13 @@ class SessionDispatcher:
 
     waits_for_answers = True
 
-    def __init__(self, schedule: ClosedLoop | OpenLoop, sessions: Sessions, t0: int, close_at: int) -> None:
+    def __init__(
+        self, schedule: ClosedLoop | OpenLoop, sessions: Sessions, t0: int, closing: Closing
+    ) -> None:
         self.dropped: list[tuple[int, int]] = []
         count = len(sessions.session)
         self._think = sessions.think_ns.tolist()
-        self._close_at = close_at
+        self._closing = closing
         self._due: list[tuple[int, int]] = []
         self._pending = count  # requests that were not handed out and may still be
         starts = sessions.starts()
@@ -168,8 +197,11 @@ class SessionDispatcher:
                 self._begin_next(t0, t0)
         else:
             self._cap, self._drop = schedule.max_in_flight, schedule.over_cap == "drop"
-            for start, offset in zip(starts, schedule.intended_ns.tolist(), strict=True):
-                self._begin(t0 + offset, start)
+            due = [t0 + offset for offset in schedule.intended_ns.tolist()]
+            for each, start in zip(due, starts, strict=True):
+                closing.begins(each, start)
+            for each, start in zip(due, starts, strict=True):
+                self._begin(each, start)
 
     def _begin_next(self, end: int, earliest: int) -> None:
         if self._waiting:
@@ -183,7 +215,7 @@ class SessionDispatcher:
 
     def _add(self, due: int, index: int) -> None:
         start = self._start_of[index]
-        if due < self._close_at:
+        if due < self._closing.at:
             heapq.heappush(self._due, (due, index))
             self._begun[start] += 1
         else:
@@ -224,11 +256,12 @@ class SessionDispatcher:
         """Does nothing: an answer counts once it is finalized."""
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
-        while self._due and self._due[0][0] <= now < self._close_at:
+        while self._due and self._due[0][0] <= now < self._closing.at:
             if in_flight >= self._cap and not self._drop:
                 return None
             self._pending -= 1
             request = heapq.heappop(self._due)
+            self._closing.begins(*request)
             self._left_in[self._start_of[request[1]]] -= 1
             if in_flight < self._cap:
                 return request
@@ -237,10 +270,10 @@ class SessionDispatcher:
 
     def next_due(self, now: int, in_flight: int) -> int:
         blocked = in_flight >= self._cap and not self._drop
-        return self._due[0][0] if self._due and now < self._close_at and not blocked else NEVER
+        return self._due[0][0] if self._due and now < self._closing.at and not blocked else NEVER
 
     def has_more(self, now: int, in_flight: int) -> bool:
-        return now < self._close_at and (bool(self._due) or (in_flight > 0 and self._pending > 0))
+        return now < self._closing.at and (bool(self._due) or (in_flight > 0 and self._pending > 0))
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
         if self._closed_loop:  # no cap holds back what a slot takes

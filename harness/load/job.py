@@ -100,7 +100,8 @@ class LoadJob:
     warmup_requests: int = 0  # the first so many are tagged Phase.WARMUP
     # Of each request, from its first send until its user hangs up; UNKNOWN: never. Others are IMPATIENT.
     patience_ns: NDArray[np.int64] | None = None  # None: nobody hangs up
-    duration_s: float | None = None  # no new request after this; those in flight drain
+    # No new request so long after the first measured one; those in flight drain.
+    duration_s: float | None = None
     # From the first send (before it: from waiting for a connection) to the end.
     request_timeout_s: float = 300.0
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
@@ -141,7 +142,8 @@ class Progress:
     recent_ttft_ms: float | None  # median of recently finished requests
     recent_output_tokens_per_s: float | None  # by events, an estimate; None where answers are not text
     recent_items_per_s: float | None = None  # vectors or scores
-    duration_s: float | None = None  # no request leaves after it, however many are planned
+    duration_s: float | None = None  # of the measured part, however many are planned
+    measured_s: float = 0.0  # so far
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import math
 import statistics
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,14 @@ def _follow(
     """
     closed_by: ClosedBy = "schedule"
     give_up, timeouts = math.inf, 0
+    warm_s = 0.0  # until a measured request was sent
     while worker_pool.running():
         worker_pool.listen(_LISTEN_S)
         if progress is not None and time.monotonic_ns() > t0:
-            progress(_progress(worker_pool, job, t0))
+            now = _progress(worker_pool, job, t0)
+            if now.sent <= job.warmup_requests:
+                warm_s = now.elapsed_s
+            progress(replace(now, measured_s=now.elapsed_s - warm_s))
         if closed_by == "schedule":
             timeouts = _only_timeouts(worker_pool)
             if timeouts or stop.is_set():

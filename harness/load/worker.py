@@ -25,8 +25,8 @@ from harness.load.bounds import Limits
 from harness.load.carrier import Carrier
 from harness.load.connection_pool import ConnectionPool
 from harness.load.dispatcher import (
-    NEVER,
     ClosedLoopDispatcher,
+    Closing,
     Dispatcher,
     OpenLoopDispatcher,
     SessionDispatcher,
@@ -74,7 +74,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     t0: int = pipe.recv()
     spill = Spill(share.folder)
     tally = Tally(_make_finalizer(share, clock, t0), spill, turns)
-    dispatcher = _make_dispatcher(job, t0)
+    dispatcher = _make_dispatcher(share, t0)
     finalize: Callable[[Exchange], object] = tally.finalize
     if isinstance(dispatcher, SessionDispatcher):
         finalize = partial(_follow_up, tally, dispatcher)
@@ -184,13 +184,15 @@ def _make_finalizer(share: Share, clock: StampClock | None, t0: int) -> Finalize
     )
 
 
-def _make_dispatcher(job: LoadJob, t0: int) -> Dispatcher:
-    close_at = NEVER if job.duration_s is None else t0 + int(job.duration_s * 1e9)
+def _make_dispatcher(share: Share, t0: int) -> Dispatcher:
+    job = share.job
+    lasts = None if job.duration_s is None else int(job.duration_s * 1e9)
+    closing = Closing(t0, lasts, int(np.searchsorted(share.seqs, job.warmup_requests)))
     if job.sessions is not None:
-        return SessionDispatcher(job.schedule, job.sessions, t0, close_at)
+        return SessionDispatcher(job.schedule, job.sessions, t0, closing)
     if isinstance(job.schedule, ClosedLoop):
-        return ClosedLoopDispatcher(job.schedule, len(job.bodies), t0, close_at)
-    return OpenLoopDispatcher(job.schedule, t0, close_at)
+        return ClosedLoopDispatcher(job.schedule, len(job.bodies), t0, closing)
+    return OpenLoopDispatcher(job.schedule, t0, closing)
 
 
 def _gc_collections() -> int:

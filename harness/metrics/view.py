@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.window import Window, measured_window, session_ends_ns, work_shares
+from harness.metrics.window import Window, first_measured_ns, measured_window, session_ends_ns, work_shares
 from harness.model import CellFacts
 from harness.records.layout import Outcome, Phase, Records
 from harness.records.request_table import RequestTable
@@ -127,8 +127,10 @@ class CellView(RequestView):
     def close_ns(self) -> int | None:
         """When a cell with a duration stops to send; None where something else ends it."""
         minimum = self.facts.minimum
-        duration_s = None if minimum is None or self.facts.interrupted else minimum.duration_s
-        return None if duration_s is None else round(duration_s * 1e9)
+        if minimum is None or self.facts.interrupted or minimum.duration_s is None:
+            return None
+        begin = first_measured_ns(self.requests) if minimum.after_warmup else 0
+        return None if begin is None else begin + round(minimum.duration_s * 1e9)
 
     @cached_property
     def thinking_until_ns(self) -> int:

@@ -33,6 +33,12 @@ class Window:
         return float(amount) / self.seconds if self.seconds > 0 else None
 
 
+def first_measured_ns(requests: NDArray[np.void]) -> int | None:
+    """When the first request behind the warm-up was due, in an open loop, or sent; None: none was."""
+    starts = requests["start_ns"][requests["phase"] != Phase.WARMUP]
+    return int(starts.min()) if len(starts) else None
+
+
 def measured_window(
     requests: NDArray[np.void],
     slots: int | None,

@@ -101,6 +101,9 @@ class Minimum(Record, frozen=True, kw_only=True):
     duration_s: Annotated[
         Number | None, doc("Time for which requests were to be sent, s; null: a number of requests.")
     ] = None
+    after_warmup: Annotated[
+        bool, doc("Whether that time began with the first measured request; false: with the load.")
+    ] = False
     requests: Annotated[
         int | None, doc("Requests asked for, without warm-up; a file may hold fewer. Null: not kept.")
     ] = None

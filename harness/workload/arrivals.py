@@ -56,10 +56,11 @@ def replayed(at_ns: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
     return np.round((at_ns - at_ns[:1]) / speed).astype(np.int64)
 
 
-def due_within(rate: float, count: int, seconds: float, profile: Profile = FLAT) -> int:
-    """Number of `count` arrivals that are due in the first `seconds`."""
+def due_within(rate: float, count: int, seconds: float, profile: Profile = FLAT, *, after: int = 0) -> int:
+    """Number of `count` arrivals that are due until `seconds` after the one at position `after`."""
     constant = arrivals("constant", rate, count, 0, profile=profile)
-    return int(np.searchsorted(constant, round(seconds * NS), side="left"))
+    begin = constant[after : after + 1].sum()
+    return int(np.searchsorted(constant, begin + round(seconds * NS), side="left"))
 
 
 def seconds_for(rate: float, count: int, profile: Profile = FLAT) -> float:

@@ -9,7 +9,7 @@ import pytest
 from harness.host.access import Access
 from harness.load.balance import balancer_of
 from harness.load.bounds import Limits, answer_bytes
-from harness.load.dispatcher import NEVER, ClosedLoopDispatcher
+from harness.load.dispatcher import ClosedLoopDispatcher, Closing
 from harness.load.httpx_carrier import HttpxCarrier
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.run import run_load
@@ -69,7 +69,7 @@ def test_the_way_through_httpx_keeps_the_bounds(harm):
         try:
             window.run(
                 carrier,
-                ClosedLoopDispatcher(ClosedLoop(2), 2, time.monotonic_ns(), NEVER),
+                ClosedLoopDispatcher(ClosedLoop(2), 2, time.monotonic_ns(), Closing(0, None)),
                 ended.append,
                 lambda: False,
             )

@@ -1,6 +1,7 @@
 """Sessions against scripted sockets: each turn carries the answers that came, after its think time."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.transport import Transport
-from harness.records.layout import Outcome
+from harness.records.layout import Outcome, Phase
 from tests.integration.load_server import END, HEAD, Peer, delta, serve
 
 MS = 1_000_000
@@ -127,6 +128,21 @@ def test_no_turn_begins_after_the_duration():
         result = run_load(job(server.url, (50,), ClosedLoop(1), think_ms=20, duration_s=0.8))
     assert 5 <= len(result.records.requests) <= 40
     assert result.unsent == 50 - len(result.records.requests)
+
+
+def test_a_duration_begins_with_the_first_measured_turn():
+    """Eight turns of warm-up take half a second: a duration of less than that begins after them."""
+
+    def slow(peer: Peer) -> None:
+        time.sleep(0.06)
+        echo(peer)
+
+    with serve(slow) as server:
+        asked = job(server.url, (2,) * 40, ClosedLoop(1), duration_s=0.3, warmup_requests=8)
+        rows = run_load(asked).records.requests
+    measured = rows["sent_ns"][rows["phase"] == Phase.MEASURE]
+    assert len(rows) - len(measured) == 8
+    assert 1 < len(measured) <= 6
 
 
 def test_the_first_tool_call_is_carried_on_with_its_result():

@@ -3,11 +3,10 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
-from statistics import median
 
 from harness.apis import APIS
 from harness.cli.display.asked import asked
+from harness.cli.display.expected import expected
 from harness.cli.display.foreseen import refusals, unpriced, unsupported
 from harness.cli.display.live import wrapped
 from harness.engines.check.available import Machine
@@ -21,17 +20,15 @@ from harness.model import (
     BackendEntry,
     DryRun,
     LaunchChoice,
-    LoadPoint,
     MissingNeed,
     PlannedBackend,
     PlannedCell,
     PlannedLaunch,
     ScenarioTables,
-    Summary,
     from_json,
 )
-from harness.model.numbers import as_given, counted, duration, short
-from harness.plan import MOST_LONGER, Block, Cell, all_requests, together, warmup_requests
+from harness.model.numbers import counted, duration, short
+from harness.plan import MOST_LONGER, Block, together
 from harness.report.wording import aligned
 from harness.run.measure.agreement_answers import (
     ACCURACY_LIMIT_S,
@@ -42,13 +39,8 @@ from harness.run.measure.agreement_answers import (
 from harness.run.search import usually_at_most
 from harness.run.setup.prepare import BackendPlan, Prepared
 from harness.run.setup.prompt_source import source_warnings
-from harness.run.setup.sending import sending_s
 from harness.spec import files
 from harness.store import RunFolder, stored_runs
-from harness.workload.traces import Trace, window
-
-# Seconds per request in the cells of each run, by backend, launch and load.
-History = dict[tuple[str, str, LoadPoint], dict[str, list[float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +52,7 @@ class Description:
     refused: tuple[str, ...]  # verdicts, by what is known before the first cell
     starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
     expected_s: float | None  # of the load alone, without engine starts; None where it is not known
+    warm_ups_known: bool  # whether that has the warm-ups before a duration
 
     @property
     def document(self) -> DryRun:
@@ -187,7 +180,8 @@ class Description:
     @property
     def _amount(self) -> str:
         sizes = self.prepared.probe_sizes
-        measured = "" if self.expected_s is None else f", about {duration(self.expected_s)} of load"
+        warming = "" if self.warm_ups_known else " after warm-ups"
+        measured = "" if self.expected_s is None else f", about {duration(self.expected_s)} of load{warming}"
         if sizes is None:
             most = "at most " if self.prepared.looks else ""
             return f"{most}{counted(len(self.cells), 'cell')}{measured}"
@@ -263,13 +257,7 @@ def _sized(prepared: Prepared) -> str:
 
 
 def describe(prepared: Prepared) -> Description:
-    history: History = {}
-    search_s: float | None = None
-    for run, summary in _earlier(prepared):
-        _remember(history, run, summary, prepared)
-        if prepared.probe_sizes is not None:
-            search_s = _searched_s(prepared, summary) or search_s
-    cells = tuple(_planned(prepared, cell, history) for block in prepared.plan for cell in block.cells)
+    cells, load_s, warm_ups_known = expected(prepared)
     machine = Machine(gpus=prepared.options.gpus)
     return Description(
         prepared,
@@ -281,28 +269,9 @@ def describe(prepared: Prepared) -> Description:
         ),
         tuple(refusal.sentence for refusal in refusals(prepared)),
         _starts(prepared),
-        _all_s(cells) if prepared.probe_sizes is None else search_s,
+        load_s,
+        warm_ups_known,
     )
-
-
-def _all_s(cells: Sequence[PlannedCell]) -> float | None:
-    known = [cell.expected_s for cell in cells if cell.expected_s is not None]
-    return sum(known) if len(known) == len(cells) else None
-
-
-def _searched_s(prepared: Prepared, summary: Summary) -> float | None:
-    """The time of such a search: it measures few of its loads, and which is not known ahead."""
-    highest = prepared.plan[0].cells[-1].load
-    wanted = {(backend.label, backend.launch.mode) for backend in prepared.backends}
-    like = (
-        each for each in summary.capacity or () if (each.kind, each.highest) == (highest.kind, highest.value)
-    )
-    if summary.state not in ("complete", "invalid") or not any(like):
-        return None
-    cells = [cell for cell in summary.cells if (cell.label, cell.launch) in wanted]
-    if len({cell.label for cell in cells}) < len(wanted):
-        return None
-    return sum(cell.client.wall_s or 0.0 for cell in cells)
 
 
 def _started(prepared: Prepared) -> list[Block]:
@@ -332,69 +301,3 @@ def _backends(folder: RunFolder) -> Mapping[str, BackendEntry]:
         return folder.read_manifest().backends
     except SpecError:
         return {}
-
-
-def _requests(prepared: Prepared, cell: Cell) -> tuple[int, str]:
-    """How many the cell sends at most, and that in words."""
-    sizes, source = prepared.probe_sizes, prepared.source
-    count = all_requests(prepared.scenario, cell.load, sizes.long(cell.load) if sizes else None)
-    if source is not None:
-        count = min(count, len(source))
-    if not isinstance(source, Trace):
-        return count, counted(count, "request")
-    sent, held = len(window(source, max_requests=count)), counted(source.lines, "request")
-    return count, f"{held if sent == source.lines else f'{sent} of {held}'} of the trace"
-
-
-def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
-    load = prepared.scenario.load
-    count, requests = _requests(prepared, cell)
-    label = prepared.of(cell).label
-    words = {
-        "concurrency": "in flight",
-        "rate": "requests/s",
-        "trace": "times the trace's pace",
-        "working-set": "times the KV cache",
-    }
-    point = f"{as_given(cell.load.value)} {words[cell.load.kind]}"
-    seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
-    expected = sending_s(prepared.scenario, cell.load, count, prepared.source)
-    if cell.load.kind == "rate":
-        basis = f"{requests} at {'a rate that changes' if load.profile else 'this rate'}"
-    elif seen and expected is None:
-        expected, basis = (
-            median(chain(*seen.values())) * count,
-            f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
-        )
-    elif cell.load.kind == "working-set" and cell.load.value and load.kv_tokens is None:
-        basis = f"{counted(load.requests, 'request')} after one of each prefix"
-    else:
-        basis = requests
-    if load.duration_s is not None and (expected is None or expected > load.duration_s):
-        sooner = f", unless {basis} end sooner" if expected is None else ""
-        expected, basis = load.duration_s, f"--duration{sooner}"
-    return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
-
-
-def _remember(history: History, run: str, summary: Summary, prepared: Prepared) -> None:
-    """Adds the speeds of an earlier run."""
-    for cell in summary.cells:
-        counts, warmup = cell.requests, cell.requests.warmup
-        if cell.point.kind == "working-set" and prepared.scenario.load.kv_tokens is None:
-            # No plan knows the prefixes of a cache of unknown size: their time is that of the others.
-            warmup = warmup_requests(prepared.scenario, cell.point)
-        requests = counts.ok + counts.abandoned + warmup
-        if requests and cell.client.wall_s is not None:
-            by_run = history.setdefault((cell.label, cell.launch, cell.point), {})
-            by_run.setdefault(run, []).append(cell.client.wall_s / requests)
-
-
-def _earlier(prepared: Prepared) -> Iterator[tuple[str, Summary]]:
-    """Yields the earlier runs of this scenario. Of another one, folders can have names that end alike."""
-    for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
-        try:
-            summary = folder.read_summary()
-        except SpecError:
-            continue
-        if summary.scenario == prepared.scenario.name:
-            yield folder.path.name, summary

@@ -112,7 +112,8 @@ def cell_left_s(progress: "Progress") -> float | None:
 
 def _share(progress: "Progress") -> float:
     by_requests = progress.done / progress.planned if progress.planned else 1.0
-    by_time = progress.elapsed_s / progress.duration_s if progress.duration_s else 0.0
+    left_s = (progress.duration_s or 0.0) - progress.measured_s
+    by_time = progress.elapsed_s / (progress.elapsed_s + max(left_s, 0.0)) if progress.duration_s else 0.0
     return min(max(by_requests, by_time), 1.0)
 
 

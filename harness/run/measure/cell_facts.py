@@ -141,14 +141,15 @@ def _minimum(prepared: Prepared, cell: Cell) -> Minimum:
     if cell.probe is not None:
         return Minimum(seconds=0, answers=0)
     scenario, source = prepared.scenario, prepared.source
-    load = scenario.load
+    load, warmup = scenario.load, warmup_requests(scenario, cell.load)
     return Minimum(
         seconds=load.min_seconds,
         answers=load.min_answers,
         coverage=load.min_coverage,
         duration_s=load.duration_s,
+        after_warmup=load.duration_s is not None and warmup > 0,
         requests=load.requests,
-        held=None if source is None else source.held - warmup_requests(scenario, cell.load),
+        held=None if source is None else source.held - warmup,
     )
 
 

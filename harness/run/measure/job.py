@@ -224,8 +224,8 @@ def send_times(
     """Times in ns from t0 at which requests of an open loop are due; for sessions, their first turns.
 
     Sessions begin so often that all their turns together make the rate. The rate is as asked in the warm-up,
-    in the measured part, and in what is sent before the duration ends. `typical` arrivals represent the long
-    run of their process, as a capacity search needs them.
+    in the measured part, and in what of that is sent before the duration ends. `typical` arrivals represent
+    the long run of their process, as a capacity search needs them.
     """
     load, warmup = scenario.load, warmup_requests(scenario, point)
     first_turns = requested.numbers["turn"] <= 0
@@ -236,7 +236,7 @@ def send_times(
     profile = Profile(load.profile, load.repeat_profile)
     parts = [int(np.count_nonzero(first_turns[:warmup]))]
     if load.duration_s is not None:
-        parts.append(due_within(rate, starts, load.duration_s, profile))
+        parts.append(due_within(rate, starts, load.duration_s, profile, after=parts[0]))
     seed = seed_for(run_seed, "arrivals", point.label, repeat)
     if typical:
         seed = typical_seed(load.arrival, starts, seed, load.burstiness)

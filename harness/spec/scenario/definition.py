@@ -321,8 +321,17 @@ def _check_request(scenario: Scenario, where: str) -> None:
 
 
 def _check_times(scenario: Scenario, generator: str, where: str) -> None:
-    """Raises SpecError for a victim that is not replayed, and for prompts without times that are."""
-    replay_speed = scenario.load.replay_speed
+    """Raises SpecError for a victim that is not replayed, for prompts without times that are, and for a
+    duration of prompts whose parts are numbers of requests.
+    """
+    replay_speed, prompts = scenario.load.replay_speed, scenario.prompts
+    in_stretches = isinstance(prompts, Victim) or (isinstance(prompts, Structured) and prompts.free)
+    if in_stretches and scenario.load.duration_s is not None:
+        raise SpecError(
+            "would end the load before all four stretches of its requests were sent",
+            where=f"{where}:load.duration_s",
+            hint="leave it out: --requests N sets how many requests they have together",
+        )
     if isinstance(scenario.prompts, Victim) and not replay_speed:
         raise SpecError(
             "prompts of generator 'victim' have times of their own",

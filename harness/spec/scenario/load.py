@@ -70,7 +70,7 @@ class Load:
     # first wave of warm-up requests; "together" declares that bursts are what is to be measured.
     start: Literal["spread", "together"] = "spread"
     warmup_requests: int = 0  # sent first, recorded, excluded from every statistic
-    duration_s: Duration | None = None  # stop sending after this, even if requests are left
+    duration_s: Duration | None = None  # of the measured part: then no more is sent, even if some are left
     min_seconds: Annotated[float, not_negative] = 10.0  # of a cell; a shorter one is SUSPECT
     min_answers: AtLeastOne = 100  # of a cell; with fewer it is SUSPECT
     min_coverage: float = 0.0  # share of duration_s that first tokens and further ones reach; else INVALID

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.host.access import Access
-from harness.load.dispatcher import NEVER, ClosedLoopDispatcher, OpenLoopDispatcher, SessionDispatcher
+from harness.load.dispatcher import (
+    NEVER,
+    ClosedLoopDispatcher,
+    Closing,
+    OpenLoopDispatcher,
+    SessionDispatcher,
+)
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.pacing import LONGEST_TICK_NS, choose_tick
 from harness.load.sharding import choose_workers, split
@@ -24,7 +30,7 @@ def job(schedule: ClosedLoop | OpenLoop, count: int) -> LoadJob:
 
 
 def test_open_work_hands_out_at_the_intended_times_however_late_it_is_asked() -> None:
-    work = OpenLoopDispatcher(OpenLoop(offsets(10, 20, 30)), t0=100, close_at=NEVER)
+    work = OpenLoopDispatcher(OpenLoop(offsets(10, 20, 30)), t0=100, closing=Closing(100, None))
     assert work.take(109, 0) is None
     assert work.next_due(109, 0) == 110
     assert work.take(125, 0) == (110, 0)
@@ -35,7 +41,7 @@ def test_open_work_hands_out_at_the_intended_times_however_late_it_is_asked() ->
 
 
 def test_open_work_waits_at_the_cap_and_keeps_the_intended_time() -> None:
-    work = OpenLoopDispatcher(OpenLoop(offsets(0, 1), max_in_flight=1), t0=0, close_at=NEVER)
+    work = OpenLoopDispatcher(OpenLoop(offsets(0, 1), max_in_flight=1), t0=0, closing=Closing(0, None))
     assert work.take(5, 0) == (0, 0)
     assert work.take(5, 1) is None
     assert work.next_due(5, 1) == NEVER
@@ -45,7 +51,7 @@ def test_open_work_waits_at_the_cap_and_keeps_the_intended_time() -> None:
 
 def test_open_work_drops_at_the_cap_where_the_schedule_says_so() -> None:
     work = OpenLoopDispatcher(
-        OpenLoop(offsets(0, 1, 9), max_in_flight=1, over_cap="drop"), t0=0, close_at=NEVER
+        OpenLoop(offsets(0, 1, 9), max_in_flight=1, over_cap="drop"), t0=0, closing=Closing(0, None)
     )
     assert work.take(5, 0) == (0, 0)
     assert work.take(5, 1) is None
@@ -54,7 +60,7 @@ def test_open_work_drops_at_the_cap_where_the_schedule_says_so() -> None:
 
 
 def test_open_work_closes() -> None:
-    work = OpenLoopDispatcher(OpenLoop(offsets(0, 5, 10), max_in_flight=1), t0=0, close_at=10)
+    work = OpenLoopDispatcher(OpenLoop(offsets(0, 5, 10), max_in_flight=1), t0=0, closing=Closing(0, 10))
     assert work.take(6, 0) == (0, 0)
     assert work.has_more(9, 1)
     assert work.take(10, 0) is None
@@ -63,7 +69,7 @@ def test_open_work_closes() -> None:
 
 
 def test_closed_work_gives_a_slot_its_next_request_when_the_answer_ended() -> None:
-    work = ClosedLoopDispatcher(ClosedLoop(2), 3, t0=100, close_at=NEVER)
+    work = ClosedLoopDispatcher(ClosedLoop(2), 3, t0=100, closing=Closing(100, None))
     assert work.take(99, 0) is None
     assert [work.take(100, 0), work.take(100, 1)] == [(100, 0), (100, 1)]
     assert work.take(150, 2) is None
@@ -75,7 +81,7 @@ def test_closed_work_gives_a_slot_its_next_request_when_the_answer_ended() -> No
 
 
 def test_closed_work_thinks_before_each_request() -> None:
-    work = ClosedLoopDispatcher(ClosedLoop(1, offsets(7, 11)), 2, t0=100, close_at=NEVER)
+    work = ClosedLoopDispatcher(ClosedLoop(1, offsets(7, 11)), 2, t0=100, closing=Closing(100, None))
     assert work.take(106, 0) is None
     assert work.take(107, 0) == (107, 0)
     work.freed(0, 107, 200)
@@ -83,14 +89,14 @@ def test_closed_work_thinks_before_each_request() -> None:
 
 
 def test_closed_work_starts_nothing_after_the_window() -> None:
-    work = ClosedLoopDispatcher(ClosedLoop(1, offsets(0, 50)), 2, t0=0, close_at=40)
+    work = ClosedLoopDispatcher(ClosedLoop(1, offsets(0, 50)), 2, t0=0, closing=Closing(0, 40))
     assert work.take(0, 0) == (0, 0)
     work.freed(0, 0, 10)  # with its think time the next is due too late
     assert not work.has_more(20, 0)
 
 
 def test_think_time_past_the_end_ends_one_slot_and_leaves_its_request_to_the_next() -> None:
-    work = ClosedLoopDispatcher(ClosedLoop(2, offsets(0, 0, 90, 5, 5)), 5, t0=0, close_at=40)
+    work = ClosedLoopDispatcher(ClosedLoop(2, offsets(0, 0, 90, 5, 5)), 5, t0=0, closing=Closing(0, 40))
     assert [work.take(0, 0), work.take(0, 1)] == [(0, 0), (0, 1)]
     work.freed(0, 0, 10)  # whoever is here thinks until 100
     assert work.take(30, 1) is None
@@ -102,7 +108,9 @@ def test_think_time_past_the_end_ends_one_slot_and_leaves_its_request_to_the_nex
 
 
 def test_slots_that_think_past_the_end_from_the_start_leave_the_others_all_requests() -> None:
-    work = ClosedLoopDispatcher(ClosedLoop(2, offsets(90, 1, 5), spread=True), 3, t0=0, close_at=40)
+    work = ClosedLoopDispatcher(
+        ClosedLoop(2, offsets(90, 1, 5), spread=True), 3, t0=0, closing=Closing(0, 40)
+    )
     assert work.take(9, 0) == (1, 0)
     work.freed(0, 1, 11)
     assert work.take(20, 0) == (16, 1)
@@ -119,10 +127,10 @@ def _chats(*turns: int, think: Sequence[int] = ()) -> Sessions:
 def test_nothing_is_due_in_a_window_that_has_closed(over_cap: Literal["wait", "drop"]) -> None:
     open_loop = OpenLoop(offsets(0, 5), max_in_flight=1, over_cap=over_cap)
     for work in (
-        OpenLoopDispatcher(open_loop, t0=0, close_at=10),
-        SessionDispatcher(open_loop, _chats(1, 1), t0=0, close_at=10),
-        SessionDispatcher(ClosedLoop(2), _chats(1, 1), t0=0, close_at=10),
-        ClosedLoopDispatcher(ClosedLoop(2), 2, t0=0, close_at=10),
+        OpenLoopDispatcher(open_loop, t0=0, closing=Closing(0, 10)),
+        SessionDispatcher(open_loop, _chats(1, 1), t0=0, closing=Closing(0, 10)),
+        SessionDispatcher(ClosedLoop(2), _chats(1, 1), t0=0, closing=Closing(0, 10)),
+        ClosedLoopDispatcher(ClosedLoop(2), 2, t0=0, closing=Closing(0, 10)),
     ):
         assert work.take(0, 0) == (0, 0)
         assert work.next_due(9, 0) in (0, 5)
@@ -133,7 +141,7 @@ def test_nothing_is_due_in_a_window_that_has_closed(over_cap: Literal["wait", "d
 def test_a_chat_that_waits_past_the_end_keeps_its_slot_unless_it_failed(
     whole: bool, then: tuple[int, int] | None
 ) -> None:
-    work = SessionDispatcher(ClosedLoop(1), _chats(2, 1, think=(0, 50, 0)), t0=0, close_at=40)
+    work = SessionDispatcher(ClosedLoop(1), _chats(2, 1, think=(0, 50, 0)), t0=0, closing=Closing(0, 40))
     assert work.take(0, 0) == (0, 0)
     work.answered(0, 0, 10, whole=whole)  # its next turn would be due at 60
     assert work.take(39, 0) == then
@@ -141,7 +149,7 @@ def test_a_chat_that_waits_past_the_end_keeps_its_slot_unless_it_failed(
 
 
 def test_turns_of_a_closed_loop_that_the_end_overtook_are_no_requests_at_the_cap() -> None:
-    work = SessionDispatcher(ClosedLoop(1), _chats(2), t0=0, close_at=40)
+    work = SessionDispatcher(ClosedLoop(1), _chats(2), t0=0, closing=Closing(0, 40))
     assert work.take(0, 0) == (0, 0)
     work.answered(0, 0, 39, whole=True)  # ended before the end, and handled after it
     assert work.take(41, 0) is None
@@ -149,7 +157,7 @@ def test_turns_of_a_closed_loop_that_the_end_overtook_are_no_requests_at_the_cap
 
 
 def test_a_closed_loop_that_is_stopped_begins_no_chat() -> None:
-    work = SessionDispatcher(ClosedLoop(1), _chats(1, 1), t0=0, close_at=NEVER)
+    work = SessionDispatcher(ClosedLoop(1), _chats(1, 1), t0=0, closing=Closing(0, None))
     assert work.take(0, 0) == (0, 0)
     work.answered(0, 0, 30, whole=False)  # cancelled
     assert work.overdue(31) == []
@@ -157,14 +165,14 @@ def test_a_closed_loop_that_is_stopped_begins_no_chat() -> None:
 
 def test_turns_of_an_open_loop_are_held_back_by_its_cap() -> None:
     schedule = OpenLoop(offsets(0, 5), max_in_flight=1)
-    work = SessionDispatcher(schedule, _chats(1, 1), t0=0, close_at=10)
+    work = SessionDispatcher(schedule, _chats(1, 1), t0=0, closing=Closing(0, 10))
     assert work.take(6, 0) == (0, 0)
     assert work.take(6, 1) is None
     assert work.overdue(12) == [(5, 1)]
 
 
 def _second_dues(schedule: ClosedLoop, ends: list[int], count: int) -> list[int]:
-    work = ClosedLoopDispatcher(schedule, count, t0=0, close_at=NEVER)
+    work = ClosedLoopDispatcher(schedule, count, t0=0, closing=Closing(0, None))
     slots = [work.take(0, i) for i in range(schedule.concurrency)]
     assert [slot for slot in slots if slot] == [(0, i) for i in range(schedule.concurrency)]
     for index, end in enumerate(ends):
@@ -185,7 +193,7 @@ def test_a_spread_start_spaces_second_requests_over_one_answer() -> None:
 
 
 def test_only_second_requests_are_spread() -> None:
-    work = ClosedLoopDispatcher(ClosedLoop(2, spread=True), 6, t0=0, close_at=NEVER)
+    work = ClosedLoopDispatcher(ClosedLoop(2, spread=True), 6, t0=0, closing=Closing(0, None))
     assert [work.take(0, 0), work.take(0, 1)] == [(0, 0), (0, 1)]
     work.freed(0, 0, 100)
     work.freed(1, 0, 100)
@@ -207,7 +215,7 @@ def test_workers_deal_the_places_of_a_spread_among_themselves() -> None:
 
 def test_sessions_spread_the_second_of_each_slot() -> None:
     sessions = Sessions(np.repeat(np.arange(4, dtype=np.int32), 2), np.zeros(8, np.int64))
-    work = SessionDispatcher(ClosedLoop(2, spread=True), sessions, t0=0, close_at=NEVER)
+    work = SessionDispatcher(ClosedLoop(2, spread=True), sessions, t0=0, closing=Closing(0, None))
     assert [work.take(0, 0), work.take(0, 1)] == [(0, 0), (0, 2)]
     for index in (0, 2):
         work.answered(index, 0, 100, whole=True)
@@ -262,3 +270,58 @@ def test_tick_is_prompt_when_quiet_and_short_against_the_gap_of_a_stream() -> No
     assert choose_tick(20_480, second, 1024) == LONGEST_TICK_NS
     assert choose_tick(51_200, second, 256) == 1_250_000
     assert choose_tick(100_000, second, 8) == 0
+
+
+@pytest.mark.parametrize("sessions", [None, (1,) * 9])
+def test_a_closed_loop_lasts_from_its_first_measured_request(sessions: tuple[int, ...] | None) -> None:
+    work: ClosedLoopDispatcher | SessionDispatcher
+    if sessions is None:
+        work = ClosedLoopDispatcher(ClosedLoop(1), 9, 0, Closing(0, 40, warmup=2))
+    else:
+        work = SessionDispatcher(ClosedLoop(1), _chats(*sessions), 0, Closing(0, 40, warmup=2))
+    due = []
+    for now in range(0, 300, 30):  # each answer takes 30, whatever is warm-up
+        if (request := work.take(now, 0)) is not None:
+            due.append(request)
+            if isinstance(work, SessionDispatcher):
+                work.answered(request[1], now, now + 30, whole=True)
+            else:
+                work.freed(request[1], now, now + 30)
+    assert due == [(0, 0), (30, 1), (60, 2), (90, 3)]  # until 60 + 40
+    assert not work.has_more(100, 0)
+
+
+def test_an_open_loop_lasts_from_when_its_first_measured_request_is_due() -> None:
+    schedule = OpenLoop(offsets(0, 30, 60, 90, 99, 100))
+    for work in (
+        OpenLoopDispatcher(schedule, 5, Closing(5, 40, warmup=2)),
+        SessionDispatcher(schedule, _chats(*[1] * 6), 5, Closing(5, 40, warmup=2)),
+    ):
+        taken = []
+        while (request := work.take(104, 0)) is not None:
+            taken.append(request)
+        assert [index for _, index in taken] == [0, 1, 2, 3, 4]
+        assert not work.has_more(105, 0)
+        assert work.overdue(300) == []
+
+
+def test_who_thinks_past_an_end_that_was_not_known_yet_leaves_the_request_to_the_next() -> None:
+    work = ClosedLoopDispatcher(ClosedLoop(2, offsets(0, 90, 5, 5)), 4, 0, Closing(0, 40, warmup=1))
+    assert work.take(0, 0) == (0, 0)
+    work.freed(0, 0, 10)  # the other slot thinks until 90
+    assert work.take(15, 0) == (15, 1)  # until 55
+    work.freed(1, 15, 20)
+    assert work.take(25, 0) == (25, 2)
+    work.freed(2, 25, 30)
+    assert work.take(54, 0) == (30, 3)
+
+
+def test_each_worker_closes_after_its_own_warm_up() -> None:
+    closing = Closing(0, None, warmup=1)
+    assert not closing.begins(10, 1)
+    assert closing.at == NEVER
+    closing = Closing(0, 40, warmup=1)
+    assert not closing.begins(10, 0)
+    assert closing.begins(20, 3)  # the first of these to be due may be any
+    assert not closing.begins(30, 1)
+    assert closing.at == 60

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from harness.apis import ANSWER, CHAT, Api
-from harness.load.dispatcher import NEVER, SessionDispatcher
+from harness.load.dispatcher import Closing, SessionDispatcher
 from harness.load.exchange import Exchange
 from harness.load.finalize import Finalizer
 from harness.load.http1 import Answer
@@ -107,7 +107,7 @@ def test_an_answer_that_no_later_turn_can_carry_ends_its_chat_alone(tmp_path: Pa
 
     chats = Sessions(np.array([0, 0, 1, 1], np.int32), np.zeros(4, np.int64))
     turns = TurnBodies([b"{}", ANSWER] * 2, chats, replace(CHAT, turn=turn))
-    dispatcher = SessionDispatcher(ClosedLoop(2), chats, t0=0, close_at=NEVER)
+    dispatcher = SessionDispatcher(ClosedLoop(2), chats, t0=0, closing=Closing(0, None))
     assert [dispatcher.take(0, 0), dispatcher.take(0, 1)] == [(0, 0), (0, 2)]
     spill = Spill(tmp_path)
     tally = Tally(_finalizer(), spill, turns)

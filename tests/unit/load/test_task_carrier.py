@@ -7,7 +7,7 @@ import pytest
 
 from harness.load.balance import Dealt
 from harness.load.bounds import Limits
-from harness.load.dispatcher import NEVER, ClosedLoopDispatcher
+from harness.load.dispatcher import ClosedLoopDispatcher, Closing
 from harness.load.exchange import Exchange
 from harness.load.job import ClosedLoop
 from harness.load.task_carrier import TaskCarrier
@@ -52,7 +52,7 @@ def test_an_answer_that_ends_while_the_window_is_stopped_is_recorded_once(
 
     try:
         assert window.run(
-            carrier, ClosedLoopDispatcher(ClosedLoop(1), 1, 0, NEVER), ended.append, stop_once_sent
+            carrier, ClosedLoopDispatcher(ClosedLoop(1), 1, 0, Closing(0, None)), ended.append, stop_once_sent
         )
     finally:
         carrier.close()
@@ -79,7 +79,9 @@ def test_the_window_is_asked_again_once_a_request_left(monkeypatch: pytest.Monke
     window = Noted(Limits(10 * SECOND, 10 * SECOND, [SECOND // 200]))
     carrier, ended = TaskCarrier(Held(), [b"{}"], 1 << 20, window), list[Exchange]()
     try:
-        window.run(carrier, ClosedLoopDispatcher(ClosedLoop(1), 1, 0, NEVER), ended.append, lambda: False)
+        window.run(
+            carrier, ClosedLoopDispatcher(ClosedLoop(1), 1, 0, Closing(0, None)), ended.append, lambda: False
+        )
     finally:
         carrier.close()
     (exchange,) = ended

@@ -7,7 +7,7 @@ import pytest
 
 from harness.host.access import Access
 from harness.load.bodies import write_growing
-from harness.load.dispatcher import NEVER, SessionDispatcher
+from harness.load.dispatcher import Closing, SessionDispatcher
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.sharding import split
 
@@ -24,7 +24,7 @@ DIAMOND = [(0, (0,)), (5, (1,)), (7, (2,)), (3, (0,)), (2, (2, 3))]
 
 
 def test_parallel_calls_leave_after_the_same_one_and_the_next_after_both():
-    work = SessionDispatcher(ClosedLoop(1), sessions(DIAMOND), t0=100, close_at=NEVER)
+    work = SessionDispatcher(ClosedLoop(1), sessions(DIAMOND), t0=100, closing=Closing(100, None))
     assert [work.take(200, 0), work.take(200, 1)] == [(100, 0), (103, 3)]
     assert work.take(200, 2) is None
     work.answered(0, 100, 150, whole=True)
@@ -40,7 +40,9 @@ def test_parallel_calls_leave_after_the_same_one_and_the_next_after_both():
 
 
 def test_a_slot_takes_the_next_session_when_all_of_one_has_ended():
-    work = SessionDispatcher(ClosedLoop(1), sessions(DIAMOND[:3], [(9, (0,))]), t0=0, close_at=NEVER)
+    work = SessionDispatcher(
+        ClosedLoop(1), sessions(DIAMOND[:3], [(9, (0,))]), t0=0, closing=Closing(0, None)
+    )
     work.take(0, 0)
     work.answered(0, 0, 10, whole=True)
     assert [work.take(99, 0)[1], work.take(99, 1)[1]] == [1, 2]
@@ -51,7 +53,7 @@ def test_a_slot_takes_the_next_session_when_all_of_one_has_ended():
 
 
 def test_a_failure_ends_the_session_with_what_is_in_flight():
-    work = SessionDispatcher(ClosedLoop(1), sessions(DIAMOND, [(0, (0,))]), t0=0, close_at=NEVER)
+    work = SessionDispatcher(ClosedLoop(1), sessions(DIAMOND, [(0, (0,))]), t0=0, closing=Closing(0, None))
     assert work.take(9, 0) == (0, 0)
     work.answered(0, 0, 10, whole=True)
     assert work.take(14, 0) == (3, 3)
@@ -66,7 +68,7 @@ def test_a_failure_ends_the_session_with_what_is_in_flight():
 
 def test_an_open_loop_begins_trees_at_their_times_whatever_is_in_flight():
     schedule = OpenLoop(np.array([0, 50], np.int64))
-    work = SessionDispatcher(schedule, sessions(DIAMOND[:3], DIAMOND[:3]), t0=0, close_at=NEVER)
+    work = SessionDispatcher(schedule, sessions(DIAMOND[:3], DIAMOND[:3]), t0=0, closing=Closing(0, None))
     assert work.take(60, 0) == (0, 0)
     assert work.take(60, 1) == (50, 3)
     work.answered(3, 50, 55, whole=True)
@@ -74,7 +76,7 @@ def test_an_open_loop_begins_trees_at_their_times_whatever_is_in_flight():
 
 
 def test_a_window_that_closes_leaves_the_rest_of_a_tree_unsent():
-    work = SessionDispatcher(ClosedLoop(1), sessions(DIAMOND[:3]), t0=0, close_at=16)
+    work = SessionDispatcher(ClosedLoop(1), sessions(DIAMOND[:3]), t0=0, closing=Closing(0, 16))
     work.take(0, 0)
     work.answered(0, 0, 10, whole=True)
     assert work.take(15, 0) == (15, 1)
@@ -84,7 +86,7 @@ def test_a_window_that_closes_leaves_the_rest_of_a_tree_unsent():
 @pytest.mark.parametrize(("whole", "then"), [(True, None), (False, (20, 3))])
 def test_a_tree_keeps_its_slot_for_a_call_past_the_end_unless_it_failed(whole, then):
     trees = sessions([(0, (0,)), (90, (1,)), (2, (2,))], [(0, (0,))])
-    work = SessionDispatcher(ClosedLoop(1), trees, t0=0, close_at=50)
+    work = SessionDispatcher(ClosedLoop(1), trees, t0=0, closing=Closing(0, 50))
     work.take(0, 0)
     work.answered(0, 0, 10, whole=True)
     assert work.take(12, 0) == (12, 2)

@@ -9,7 +9,7 @@ import pytest
 from harness.load.balance import Dealt
 from harness.load.bounds import Limits
 from harness.load.carrier import Counters
-from harness.load.dispatcher import NEVER, ClosedLoopDispatcher, OpenLoopDispatcher
+from harness.load.dispatcher import NEVER, ClosedLoopDispatcher, Closing, OpenLoopDispatcher
 from harness.load.exchange import Exchange
 from harness.load.http1 import Answer
 from harness.load.job import ClosedLoop, OpenLoop
@@ -99,12 +99,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def closed(slots: int, count: int) -> ClosedLoopDispatcher:
-    return ClosedLoopDispatcher(ClosedLoop(slots), count, 0, NEVER)
+    return ClosedLoopDispatcher(ClosedLoop(slots), count, 0, Closing(0, None))
 
 
-def opened(*offsets_ms: int, close_at: int = NEVER, **schedule: object) -> OpenLoopDispatcher:
+def opened(*offsets_ms: int, lasts: int | None = None, **schedule: object) -> OpenLoopDispatcher:
     offsets = np.array(offsets_ms, np.int64) * MS
-    return OpenLoopDispatcher(OpenLoop(offsets, **schedule), 0, close_at)  # type: ignore[arg-type]  # its own fields
+    schedule_of = OpenLoop(offsets, **schedule)  # type: ignore[arg-type]  # its own fields
+    return OpenLoopDispatcher(schedule_of, 0, Closing(0, lasts))
 
 
 def failures(ended: list[Exchange]) -> list[Outcome | None]:
@@ -176,7 +177,7 @@ def test_what_a_person_stops_is_cancelled_whether_it_left_or_not(run: Run) -> No
 def test_what_the_cap_holds_back_is_recorded(run: Run) -> None:
     limits, slow = Limits(1000 * MS, 1000 * MS), {"answer_ns": 100 * MS}
     dropped, _, _ = run(opened(0, 1, max_in_flight=1, over_cap="drop"), limits, **slow)
-    held, _, _ = run(opened(0, 1, max_in_flight=1, close_at=50 * MS), limits, **slow)
+    held, _, _ = run(opened(0, 1, max_in_flight=1, lasts=50 * MS), limits, **slow)
     assert failures(dropped) == failures(held) == [None, Outcome.DROPPED]
     assert "cap was reached" in dropped[1].error
     assert "until the window closed" in held[1].error

@@ -104,6 +104,17 @@ def test_a_session_that_waits_past_the_end_keeps_its_slot_and_a_failed_one_does_
     assert CellView(made, told, asked).window.end_ns == end_ms * MS
 
 
+@pytest.mark.parametrize(("after_warmup", "end_ms"), [(False, 650), (True, 800)])
+def test_a_duration_lasts_from_the_first_measured_send_where_the_cell_says_so(after_warmup, end_ms):
+    rows = [
+        {"sent": 0, "texts": [150], "phase": Phase.WARMUP},
+        {"sent": 150, "texts": [400]},
+        {"sent": 400, "texts": [600]},
+    ]
+    minimum = {"seconds": 0.0, "answers": 1, "duration_s": 0.65, "after_warmup": after_warmup}
+    assert CellView(records(*rows), facts(minimum=minimum)).close_ns == end_ms * MS
+
+
 @pytest.mark.parametrize(
     ("think_s", "unsent", "end_ms"), [(0.3, 8, 1000), (0.3, 0, 550), (0.0, 8, 550)], ids=str
 )

@@ -466,6 +466,17 @@ def test_a_rate_sends_for_as_long_as_the_command_line_says(given, requests):
     assert load_scenario("fixed-length", given | loop, "cpu").load.requests == requests
 
 
+@pytest.mark.parametrize("name", ["structured-output", "victim-probe"])
+def test_no_duration_ends_a_load_whose_stretches_are_numbers_of_requests(name):
+    """Of structured output, ten seconds ended inside the first stretch, and nothing was constrained."""
+    with pytest.raises(SpecError, match="before all four stretches") as refused:
+        load_scenario(name, {"load.duration_s": 10.0}, "cpu")
+    assert "load.duration_s" in (refused.value.where or "")
+    alone = {"prompts.free": False, "load.duration_s": 10.0}
+    if name == "structured-output":
+        assert load_scenario(name, alone, "cpu").load.duration_s == 10.0
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -120,11 +120,14 @@ def test_every_part_has_the_asked_rate_for_every_seed_and_length(process, rate, 
     assert (np.diff(offsets) >= 0).all()
 
 
-@given(rate=st.floats(0.5, 200), seconds=st.floats(0.5, 30), seed=st.integers(0, 2**63))
-def test_what_a_duration_ends_had_the_asked_rate(rate, seconds, seed):
-    count = int(2 * rate * seconds) + 2  # more than the duration lets leave
-    due = due_within(rate, count, seconds)
-    offsets = arrivals("poisson", rate, count, seed, parts=[due])
+@given(
+    rate=st.floats(0.5, 200), seconds=st.floats(0.5, 30), warmup=st.integers(0, 9), seed=st.integers(0, 2**63)
+)
+def test_what_a_duration_ends_had_the_asked_rate(rate, seconds, warmup, seed):
+    count = int(2 * rate * seconds) + warmup + 2  # more than the duration lets leave
+    due = due_within(rate, count, seconds, after=warmup)
+    offsets = arrivals("poisson", rate, count, seed, parts=[warmup, due])
+    seconds += warmup / rate
     # Arrival number `due` comes at its nominal time, the first one that the duration does not contain.
     assert offsets[due] == pytest.approx(due / rate * S, abs=1)
     assert seconds * S - 1 <= offsets[due] <= (seconds + 1 / rate) * S + 1

@@ -253,6 +253,21 @@ def test_a_run_that_cannot_be_read_says_nothing(earlier, capsys):
         (["--rate", "2", "--duration", "5"], 5.0, "--duration"),
         (["--rate", "20", "--duration", "5"], 2.0, "40 requests at this rate"),
         (["--concurrency", "8", "--duration", "5"], 5.0, "--duration, unless 40 requests end sooner"),
+        (
+            ["--concurrency", "8", "--duration", "5", "--set", "load.warmup_requests=8"],
+            5.0,
+            "--duration after 40 requests of warm-up, unless 80 requests end sooner",
+        ),
+        (
+            ["--rate", "8", "--duration", "5", "--set", "load.warmup_requests=8"],
+            6.0,
+            "48 requests at this rate",
+        ),
+        (
+            ["--rate", "4", "--duration", "5", "--set", "load.warmup_requests=8"],
+            7.0,
+            "--duration after 8 requests of warm-up",
+        ),
     ],
 )
 def test_an_open_loop_lasts_as_long_as_its_arrivals_and_no_longer_than_was_allowed(

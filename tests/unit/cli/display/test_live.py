@@ -47,11 +47,21 @@ def test_the_load_that_is_measured_is_seen_behind_many_others():
 
 def test_a_duration_ends_a_load_before_all_that_is_planned_becomes_due():
     """Of 500 planned requests 16 are done when four of eight seconds are over."""
-    state = State(0.0, run(), load=(CELL, Progress(4.0, 500, 24, 16, 0, 8, None, None, duration_s=8.0)))
-    assert texts(state)[1:3] == [
+    now = Progress(4.0, 500, 24, 16, 0, 8, None, None, duration_s=8.0, measured_s=4.0)
+    assert texts(State(0.0, run(), load=(CELL, now)))[1:3] == [
         "llamacpp, 8 in flight, repeat 1  ██████░░░░░░ 16 of at most 500  8 now",
         "4 s left",
     ]
+
+
+def test_a_duration_begins_after_the_warm_up():
+    """After twelve seconds, six of them warm-up, two of eight are left; in the warm-up all eight are."""
+    warm, measured = (
+        Progress(elapsed_s, 500, 24, 16, 0, 8, None, None, duration_s=8.0, measured_s=measured_s)
+        for elapsed_s, measured_s in ((4.0, 0.0), (12.0, 6.0))
+    )
+    assert texts(State(0.0, run(), load=(CELL, warm)))[2] == "8 s left"
+    assert texts(State(0.0, run(), load=(CELL, measured)))[2] == "2 s left"
 
 
 def test_a_finished_cell_counts_what_became_due():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.records.layout import Phase
 from harness.run.measure.duration import not_reached
 from tests.factories import recorded
 
@@ -20,6 +21,16 @@ def test_a_closed_loop_that_ran_out_of_requests_says_how_many_would_do():
     assert found.code == "duration-not-reached"
     assert found.text == "x, 1 in flight: all 20 requests were sent before the 20 s of --duration were over"
     assert found.hint == "more requests: --requests 300 --duration 20"
+
+
+def test_a_duration_is_not_reached_by_its_warm_up():
+    """Two seconds of sends, one of them warm-up: a duration of 1.5 s began with the second half."""
+    rows = [row | {"phase": Phase.WARMUP} for row in TWO_S[:10]] + TWO_S[10:]
+    least = {"seconds": 0.0, "answers": 1, "duration_s": 1.5, "requests": 10}
+    for after_warmup, hint in ((True, "more requests: --requests 23 --duration 1.5"), (False, None)):
+        facts = recorded.facts(minimum=least | {"after_warmup": after_warmup}, planned=10, unsent=0)
+        found = not_reached(GIVEN, recorded.records(*rows), facts)
+        assert (found and found.hint) == hint
 
 
 def test_a_file_that_ended_is_not_asked_for_more_requests():
