@@ -139,8 +139,7 @@ def _read(first: Document) -> Iterator[Taken]:
             average = about.time_to_first_token.avg
             stated_ms = average and average * _scale(about.time_to_first_token.unit, where)
             agree(f"time_to_first_token (in {SUMMARY})", stated_ms, rows.mean_ttft_ms, where)
-    measured = rows.measured
-    load = _load(phase, len(measured), where)
+    load = _load(phase, len(rows.measured), where)
     lacks = [INTENDED, TEXTS]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
@@ -160,8 +159,7 @@ def _read(first: Document) -> Iterator[Taken]:
         cap=_cap(phase),
         records=rows.records(load.slots),
         model=_model(about),
-        started_unix_ns=round(float(measured["sent_s"].min()) * 1e9) or None if len(measured) else None,
-        planned=len(measured),
+        started_unix_ns=rows.began_unix_ns,
         facts=("answers", "outcomes", "tokens", "times", *(("arrivals",) if gaps else ())),
         lacks=tuple(lacks),
     )

@@ -29,7 +29,7 @@ from harness.imports.taken import LOAD, UNKNOWN_LOAD, VERSION, WHEN, ZONE, Taken
 from harness.imports.yaml_text import as_json, is_yaml
 from harness.model import Fact
 from harness.model.numbers import as_given, counted, short
-from harness.records.layout import UNKNOWN
+from harness.records.layout import UNKNOWN, Phase
 
 READERS: tuple[Reader, ...] = (
     sglang.READER,  # before vLLM, whose keys its file may have too
@@ -70,6 +70,9 @@ def _complete(taken: Taken, source: Source) -> Taken:
         taken = replace(taken, lacks=(*dated, WHEN))
     if taken.level == "summary":
         taken = _of_counts(taken)
+    else:
+        planned = np.count_nonzero(taken.records.requests["phase"] != Phase.WARMUP)
+        taken = replace(taken, planned=int(planned))
     return _of_version(_capped(taken), source)
 
 

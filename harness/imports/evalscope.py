@@ -135,7 +135,6 @@ def _read(document: Document) -> Iterator[Taken]:
         cap=about.cap if about else None,
         records=rows.records(load.slots),
         model=settings.model,
-        planned=len(rows),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
         lacks=tuple(lacks),
     )

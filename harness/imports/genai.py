@@ -101,7 +101,6 @@ def _read(document: Document) -> Iterator[Taken]:
         records=rows.records(),
         model=about.api_model_name if about else None,
         variant=as_name(metrics.scenario, "").strip("-"),
-        planned=len(rows),
         facts=("answers", "outcomes", "tokens"),
         lacks=tuple(lacks),
         definitions={path: _WHOLE_RUN for path in sorted(reported) if path.endswith("_per_s")}

@@ -175,8 +175,7 @@ def _experiment(document: Document, experiment: _Experiment, about: _Summary | N
         load=load,
         records=rows.records(load.slots),
         model=model,
-        started_unix_ns=round(float(rows.measured["sent_s"].min()) * 1e9) or None,
-        planned=len(rows),
+        started_unix_ns=rows.began_unix_ns,
         facts=("answers", "outcomes", "times", "arrivals", *(("tokens",) if counts else ())),
         lacks=tuple(lacks),
     )

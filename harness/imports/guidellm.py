@@ -125,14 +125,13 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         + [(request, Outcome.CANCELLED) for request in requests.incomplete]
     )
     load, paced = _load(benchmark.config.strategy, len(ended), where)
-    rows, unsent, began = Rows(where), 0, []
+    rows, unsent = Rows(where), 0
     for request, outcome in ended:
         answer = _answer(request, outcome, paced)
         if answer is None:
             unsent += 1
-            continue
-        began.append(answer.sent_s)
-        rows.add(answer)
+        else:
+            rows.add(answer)
     rows.check_streamed()
     stated = benchmark.metrics.time_to_first_token_ms
     # The tool leaves requests of its own warm-up and cool-down out of its figures.
@@ -157,8 +156,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         load=load,
         records=rows.records(load.slots),
         model=name_of(benchmark.config.backend.get("model")),
-        started_unix_ns=round(min(began) * 1e9) if began else None,
-        planned=len(rows),
+        started_unix_ns=rows.began_unix_ns,
         facts=("answers", "outcomes", "tokens", "times", *(("due",) if paced else ())),
         lacks=tuple(lacks),
     )

@@ -113,7 +113,6 @@ def _read(first: Document) -> Iterator[Taken]:
             load=load,
             records=rows.records(load.slots),
             model=model,
-            planned=len(rows),
             facts=("answers", "outcomes", "tokens", "times", "arrivals"),
             lacks=tuple(lacks),
         )

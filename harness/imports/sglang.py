@@ -64,7 +64,6 @@ def _read(document: Document) -> Iterator[Taken]:
         cap=file.max_concurrency,
         records=rows.records(),
         model=name_of(info.get("served_model_name") or info.get("model_path")),
-        planned=count,
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else (),
         lacks=(
             VERSION,

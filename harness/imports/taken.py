@@ -82,8 +82,8 @@ def _no_records() -> Records:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """`started_unix_ns`: None if the file does not say. `cap`: most requests in flight. `settings`: those of
-    the server, which repeats share. Of a summary `answered` and `failed` say what was planned, what is known
-    and, where nothing else was, what was taken.
+    the server, which repeats share. What was planned follows from the requests. Of a summary `answered` and
+    `failed` say it, what is known and, where nothing else was, what was taken.
     """
 
     tool: str
@@ -240,6 +240,12 @@ class Rows:
         """The requests of `measured` that ended well."""
         answered: NDArray[np.void] = self.measured[self.measured["outcome"] == Outcome.OK]
         return answered
+
+    @property
+    def began_unix_ns(self) -> int | None:
+        """When the first of `measured` was sent, where times are those of the day; None if none was."""
+        measured = self.measured
+        return round(float(measured["sent_s"].min()) * 1e9) or None if len(measured) else None
 
     @property
     def mean_ttft_ms(self) -> float | None:

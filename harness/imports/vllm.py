@@ -223,7 +223,6 @@ def _detailed(document: Document, file: _File, peer: str | None) -> Taken:
         records=rows.records(file.load.slots),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
-        planned=len(rows),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
         lacks=tuple(lacks),
         definitions=dict.fromkeys(sorted(in_doubt), f"{file.tool}: {meaning}"),
