@@ -154,8 +154,14 @@ def _between_s(cells: Sequence[CellResult], manifest: Manifest) -> float:
     begin = min(cell.started_unix_ns for cell in cells) / 1e9
     if len(cells) == 1:
         return max(begin - datetime.fromisoformat(manifest.created_utc).timestamp(), 0.0)
-    whole_s = max(cell.started_unix_ns / 1e9 + (cell.makespan_s or 0.0) for cell in cells) - begin
-    return max(whole_s - math.fsum(cell.makespan_s or 0.0 for cell in cells), 0.0) / (len(cells) - 1)
+    loads_s = [(cell.makespan_s or 0.0) + _warm_s(cell) for cell in cells]
+    ends = (cell.started_unix_ns / 1e9 + seconds for cell, seconds in zip(cells, loads_s, strict=True))
+    return max(max(ends) - begin - math.fsum(loads_s), 0.0) / (len(cells) - 1)
+
+
+def _warm_s(cell: CellResult) -> float:
+    """Time of the warm-up, which stays as it is however long the measured part becomes."""
+    return max((cell.client.wall_s or 0.0) - (cell.makespan_s or 0.0), 0.0)
 
 
 def _at(load: float, cells: Sequence[CellResult], manifest: Manifest, change: Change) -> float:
@@ -172,7 +178,8 @@ def _cell_s(cell: CellResult, manifest: Manifest, change: Change) -> float:
     if requests := number(change, REQUESTS):
         by_requests_s = lasted_s * requests / max(cell.requests.ok, 1)
     until_s = number(change, DURATION) or before_s or math.inf
-    return min(by_requests_s, lasted_s + until_s - (before_s or 0.0) if by_time else until_s)
+    measured_s = min(by_requests_s, lasted_s + until_s - (before_s or 0.0) if by_time else until_s)
+    return measured_s + _warm_s(cell)
 
 
 def ends_s(manifest: Manifest | None) -> float | None:

@@ -104,7 +104,7 @@ def test_changes_are_one_command():
         (0, 20.0, {"--requests": 400, "--duration": 90}, 80.0),
         (0, 20.0, {"--duration": 90}, 10.0),  # it has no more requests
         (0, None, {"--duration": 5}, 5.0),
-        (7, 12.0, {"--duration": 42}, 40.0),  # 2 s of warm-up, however long the load
+        (7, 12.0, {"--duration": 42}, 40.0),
         (7, 12.0, {}, 10.0),
         (7, 12.0, {"--duration": 90, "--requests": 100}, 20.0),
         (7, None, {}, 10.0),  # it was interrupted
@@ -115,6 +115,20 @@ def test_a_load_lasts_until_its_requests_or_its_time_are_over(unsent, duration_s
     counts = {"ok": 50, "planned": 50 + unsent, "unsent": unsent}
     made = summary(changed(cell("a"), makespan_s=10.0, requests=counts, started_unix_ns=60_000_000_000))
     assert expected_s(made, begun(duration_s=duration_s, backends="a"), change) == pytest.approx(seconds)
+
+
+def test_the_warm_up_takes_as_long_again():
+    """48 s of an agent's calls were expected to take 53 s, and 27 s of warm-up came before them."""
+    client = {"wall_s": 38.0}
+    made = summary(changed(cell("a"), makespan_s=11.0, started_unix_ns=60_000_000_000, client=client,
+                           requests={"ok": 5, "planned": 30, "unsent": 25}))  # fmt: skip
+    assert expected_s(made, begun(duration_s=10.0, backends="a"), {"--duration": 48}) == pytest.approx(76)
+    first, second = (
+        changed(cell("a", {"kind": "concurrency", "value": users}), makespan_s=11.0, client=client,
+                started_unix_ns=begin * 1_000_000_000)
+        for users, begin in ((1, 60), (2, 100))
+    )  # fmt: skip
+    assert expected_s(summary(first, second), begun(backends="a"), {}) == pytest.approx(80)
 
 
 def test_a_single_cell_has_its_start_in_the_time_of_the_run():
