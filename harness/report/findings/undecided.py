@@ -51,7 +51,10 @@ def undecided(summary: Summary) -> Undecided | None:
 
 
 def _is_out_of_reach(entry: PairVerdict) -> bool:
-    """Of blocks that are too alike the whole reason is what they lack: more of them would do."""
+    """Whether very many repeats would not decide a pair.
+
+    Of blocks that are too alike the whole reason is what they lack: more of them would do.
+    """
     return entry.ratio is not None and entry.runs_needed is None and entry.lacks != entry.why
 
 
