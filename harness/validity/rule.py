@@ -77,28 +77,26 @@ class Evidence:
         enough = -(-(requests or 0) * (sent + phases[Phase.IMPATIENT]) // max(sent, 1))
         held = None if asked is None else asked.held
         wanted = (asked.requests if asked else None) or 0
-        is_whole_file = facts.planned < wanted
+        ended_s = asked.duration_s if asked is not None and facts.unsent else None
+        if facts.planned < wanted:  # all of the file
+            held, enough = facts.planned, enough if ended_s else max(enough, wanted)
         hint = "measure longer"
         if 2 * len(self.view.answers) < sent and not facts.interrupted:
             hint = "most requests got no answer: see to that first"
         elif facts.interrupted:
             hint = "the cell was cut short: `bench resume` measures it again"
-        elif asked is not None and asked.duration_s is not None and facts.unsent:
+        elif held is not None and enough > held:
+            needed = enough
+            hint = f"its file holds only {counted(held, 'request')} for this load: use a longer one"
+        elif ended_s:
             times = times or (requests / max(sent, 1) if requests else None)
-            change = {DURATION: math.ceil((_ROOM * times if times else LONGER) * asked.duration_s)}
-            most = enough if held is None else min(enough, held)
-            if not is_whole_file and facts.planned < most:  # else these would end the load
-                change = {REQUESTS: most, **change}
+            change = {DURATION: math.ceil((_ROOM * times if times else LONGER) * ended_s)}
+            if facts.planned < enough:  # these would end the load
+                change = {REQUESTS: enough, **change}
+        elif enough:
+            needed, change = enough, {REQUESTS: enough, **self._time_for(enough / max(sent, 1))}
         else:
-            if is_whole_file:
-                held, enough = facts.planned, max(enough, wanted)
-            needed = enough or UNSET
-            if not enough:
-                hint += ": raise --requests"
-            elif held is not None and enough > held:
-                hint = f"its file holds only {counted(held, 'request')} for this load: use a longer one"
-            else:
-                change = {REQUESTS: enough, **self._time_for(enough / max(sent, 1))}
+            hint += ": raise --requests"
         return violation._replace(hint=f"{violation.hint or ''}{hint}", requests_needed=needed, change=change)
 
     def _time_for(self, times: float) -> Flags:

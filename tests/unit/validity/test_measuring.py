@@ -135,7 +135,7 @@ def test_more_requests_get_the_time_that_they_need():
             UNSET,
         ),
         ({"planned": 12}, "its file holds only 12 requests for this load: use a longer one", 50),
-        ({"planned": 12, "unsent": 3}, "measure longer: --duration 180", UNSET),
+        ({"planned": 12, "unsent": 3}, "its file holds only 12 requests for this load: use a longer one", 50),
     ],
 )
 def test_what_ended_a_cell_decides_how_to_measure_more(given, hint, needed):
@@ -149,7 +149,8 @@ def test_what_ended_a_cell_decides_how_to_measure_more(given, hint, needed):
     [
         (50, 0, "measure longer: --requests 50"),
         (49, 0, "its file holds only 49 requests for this load: use a longer one"),
-        (49, 3, "measure longer: --requests 49 --duration 180"),
+        (50, 3, "measure longer: --requests 50 --duration 180"),
+        (49, 3, "its file holds only 49 requests for this load: use a longer one"),  # whatever the time
     ],
 )
 def test_no_more_requests_are_asked_for_than_the_file_holds(held, unsent, hint):
