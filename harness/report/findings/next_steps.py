@@ -32,6 +32,7 @@ from harness.model.change import (
     of_cells,
     united,
 )
+from harness.model.figures import share_of
 from harness.model.grouping import grouped
 from harness.model.numbers import as_given, counted, duration
 from harness.report.findings import again
@@ -339,7 +340,7 @@ def _of_capacity(summary: Summary) -> Iterator[_Open]:
     """A search that met an end of its loads: from what is known to be carried up, or from the lowest down."""
     found = [each for each in summary.capacity or () if each.tested and each.highest]
     higher = [each for each in found if each.interval[1] is not None and each.interval[2] is None]
-    lower = [each for each in found if _misses_all(each)]
+    lower = [each for each in found if _may_keep_less(each, summary.cells)]
     if not higher and not lower:
         return
     low = min(_lowest(each) for each in found)
@@ -359,7 +360,20 @@ def _lowest(found: Capacity) -> float:
     return found.interval[0] or found.tested[0].value
 
 
-def _misses_all(found: Capacity) -> bool:
-    """Whether the server itself missed the limits at the lowest load, which can be lower."""
+def _may_keep_less(found: Capacity, cells: Iterable[CellResult]) -> bool:
+    """Whether the server itself missed the limits at the lowest load, and may keep them at a lower one."""
     lowest = found.tested[0]
-    return found.interval[1] is None and not lowest.spoiled and not lowest.kept and lowest.value > 1
+    if found.interval[1] is not None or lowest.spoiled or lowest.kept:
+        return False
+    if found.kind == "concurrency":
+        return lowest.value > 1
+    here = (cell for cell in cells if cell.label == found.label and cell.load.value == lowest.value)
+    return not any(map(_missed_alone, here))
+
+
+def _missed_alone(cell: CellResult) -> bool:
+    """Whether requests that met no other one missed a limit: so many meet one as arrivals by chance would."""
+    if cell.slo is None or cell.backlog is None:
+        return False
+    meet = 1 - math.exp(-cell.backlog.in_system_mean)
+    return any(share_of(limit.share) - limit.within > meet for limit in cell.slo.limits)

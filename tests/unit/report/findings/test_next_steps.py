@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from harness.model import Capacity
+from harness.model import Capacity, TestedLoad
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.next_steps import STEPS
 from harness.report.html.answer import next_steps, own_command, wrong
@@ -131,6 +131,45 @@ def test_a_lower_load_is_advised_only_where_it_should_be_carried(load, advised):
     probe = cell("vllm", {"kind": "concurrency", "value": load}, validity=refused)
     made = compared(cell("vllm"), probe, capacity=(Capacity(**found),))
     assert ("lower the load" in " ".join(lines(next_steps, made))) == advised
+
+
+@pytest.mark.parametrize(
+    ("kind", "lowest", "within", "in_system", "advised"),
+    [
+        ("rate", 2, 0.0, 0.8, False),  # of requests that come alone 45% and more meet no other one
+        ("rate", 2, 0.3, 0.8, False),
+        ("rate", 2, 0.5, 0.8, True),
+        ("rate", 2, 0.0, 8.0, True),  # each met another one
+        ("rate", 0.5, 0.5, 0.8, True),
+        ("concurrency", 4, 0.0, 4.0, True),
+        ("concurrency", 1, 0.0, 1.0, False),
+    ],
+)
+def test_a_search_goes_on_below_a_load_only_where_less_may_keep_the_limits(
+    kind, lowest, within, in_system, advised
+):
+    """Where requests that meet no other one miss them, no rate keeps them."""
+    tried = {
+        "value": lowest, "runs": 1, "kept": 0, "attainment": within, "requests_per_s": 2.0,
+        "saturated": False, "why": "ttft p95", "spoiled": False,
+    }  # fmt: skip
+    found = {
+        "label": "a", "kind": kind, "value": None, "interval": (None, None, 2.1), "searches": 3,
+        "kept_by_search": (None,), "saturated_from": None, "tested": (TestedLoad(**tried),), "highest": 40.0,
+    }  # fmt: skip
+    limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": 150.0, "within": within, "met": False}
+    backlog = {
+        "probed_s": 30.0, "window_s": 29.0, "arrivals": 58, "answered": 58,
+        "in_system_mean": in_system, "in_system_first": in_system, "in_system_last": in_system,
+    }  # fmt: skip
+    probe = cell(
+        "a",
+        {"kind": kind, "value": lowest},
+        slo={"limits": [limit], "attainment": within, "requests": 58},
+        backlog=backlog if kind == "rate" else None,
+    )
+    steps = " ".join(lines(next_steps, compared(probe, capacity=(Capacity(**found),))))
+    assert ("a missed them at the lowest" in steps) == advised
 
 
 @pytest.mark.parametrize(
