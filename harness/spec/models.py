@@ -80,6 +80,7 @@ class Model:
     licence: str
     context_tokens: int | None = None  # None: not known
     parameters_millions: float | None = None
+    kv_numbers_per_token: int | None = None  # keys and values of a token, over all layers; None: not known
     gives: Gives = "text"
     images: bool = False  # it takes images
     tracks: dict[str, Track] = field(default_factory=dict)

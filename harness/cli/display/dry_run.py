@@ -9,6 +9,7 @@ from harness.cli.display.asked import asked
 from harness.cli.display.expected import expected
 from harness.cli.display.foreseen import refusals, unpriced, unsupported
 from harness.cli.display.live import wrapped
+from harness.cli.display.memory import memory_lines
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, lacks, to_build
 from harness.engines.known import known
@@ -124,6 +125,7 @@ class Description:
                 new = [fact for fact in known(engine, launch=launch) if fact not in facts]
                 yield from (f"    known of it: {fact}" for fact in new)
                 facts += new
+        yield from (f"  {line}" for line in memory_lines(prepared, Machine(gpus=prepared.options.gpus)))
         yield ""
         yield from self._each_cell() if verbose else self._each_load()
         yield ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.engines.check.available import Machine
+from harness.engines.check.memory import weights_bytes
 from harness.engines.provide.fitness import MB
 from harness.engines.provide.install import needs_install, room_words, size_mb
 from harness.engines.provide.weights import HUB_TOKEN
@@ -19,8 +20,6 @@ from harness.spec.backend import Backend, CudaProcess
 
 # Values of engines that keep the whole model on their GPUs, in a share of the memory.
 _ON_GPUS = {"memory_share", "tensor_parallel"}
-# Number types of a folder, by its config.json, whose weights engines may keep in fewer bits than the files.
-_LOADED_SMALLER = {"float32", "float64", "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ def _gpu_memory(engine: Planned, definition: Backend, machine: Machine) -> Itera
     if engine.ref.variant or not values.keys() >= _ON_GPUS or "offload" in args or "quantiz" in args:
         return
     wanted = gpus_needed(definition)
-    needed, gpus = _weights_bytes(engine, machine), machine.chosen_gpus(wanted)
+    needed, gpus = weights_bytes(engine, machine), machine.chosen_gpus(wanted)
     there = machine.gpu_memory_bytes(gpus) if needed and len(gpus) == wanted else None
     if there is not None and needed > there:
         yield SetupError(
@@ -209,17 +208,6 @@ def _gpu_memory(engine: Planned, definition: Backend, machine: Machine) -> Itera
             f"{there / GIB:.1f} GiB",
             hint="give a smaller --model, or more GPUs with --engine-set tensor_parallel=N",
         )
-
-
-def _weights_bytes(engine: Planned, machine: Machine) -> float:
-    """0: not known, as of a folder in float32, which engines load in half of that."""
-    track_name = track_of(engine.ref, engine.choice, engine.model_name, engine.model)
-    track = engine.model.tracks.get(track_name or "")
-    if track is None or track.weights != "hf":
-        return 0
-    if track.path and track.quantisation not in _LOADED_SMALLER:
-        return machine.folder_bytes(track.path, "model*.safetensors")  # not a second form next to it
-    return (engine.model.parameters_millions or 0) * 2e6 if track.quantisation.startswith("bf16") else 0
 
 
 def to_build(planned: Mapping[str, Planned], machine: Machine) -> dict[str, Backend]:

@@ -17,16 +17,21 @@ def kv_tokens(model: Path, values: Mapping[str, Value]) -> int | None:
 
     None where the folder does not say what a token takes: no config.json, or attention of another kind.
     """
+    numbers = token_numbers(model)
+    if numbers is None:
+        return None
+    per_token = numbers * _BYTES.get(str(values.get("dtype")), 2)
+    return int(float(values["kv_cache_gib"]) * GIB / per_token) // BLOCK * BLOCK
+
+
+def token_numbers(model: Path) -> int | None:
+    """How many keys and values a token has, over all layers; None where the folder does not say."""
     try:
         config = read_document((model / "config.json").read_bytes())
     except (OSError, ValueError):
         return None
     sizes = _sizes(config) if isinstance(config, Mapping) else None
-    if sizes is None:
-        return None
-    layers, heads, head_size = sizes
-    per_token = 2 * layers * heads * head_size * _BYTES.get(str(values.get("dtype")), 2)  # keys and values
-    return int(float(values["kv_cache_gib"]) * GIB / per_token) // BLOCK * BLOCK
+    return 2 * math.prod(sizes) if sizes else None
 
 
 def reported_tokens(definition: Backend, info: Mapping[str, object]) -> int | None:
