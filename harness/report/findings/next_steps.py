@@ -281,10 +281,10 @@ def _of_repeats(summary: Summary, manifest: Manifest | None) -> Iterator[_Open]:
     elif budget := _budget(summary, waiting.repeats or 0):
         yield _again(summary, waiting.words, {REPEATS: AUTO, **budget}, "more files of each")
     elif stopping is None or stopping.reason != "no-figure":
-        twice = 2 * most // summary.verdict_rules.blocks
-        change = {REPEATS: AUTO, MOST: max(again.auto_repeats(summary, manifest)[1], twice)}
+        more = max(2 * most // summary.verdict_rules.blocks, waiting.repeats or 0)
+        change = {REPEATS: AUTO, MOST: max(again.auto_repeats(summary, manifest)[1], more)}
         if is_noise:  # --aa takes a number of repeats alone
-            change = {REPEATS: twice}
+            change = {REPEATS: more}
         yield _again(summary, waiting.words, change, "more files of each")
 
 

@@ -224,6 +224,15 @@ def test_a_backend_against_itself_gets_a_number_of_repeats():
     assert step.do == f"{shlex.join(RUN)} --aa --repeats 6"
 
 
+@pytest.mark.parametrize(("needed", "most"), [(8, 10), (18, 18)])
+def test_a_pair_gets_as_many_repeats_as_would_decide_it(needed, most):
+    """Below `about 18 runs would decide` stood `--max-repeats 10`."""
+    made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    pairs = [replace(entry, runs_needed=needed) for entry in made.comparison]
+    (step,) = conclude(replace(made, comparison=pairs), begun()).next_steps
+    assert step.do == f"{shlex.join(RUN)} --repeats auto --max-repeats {most}"
+
+
 def test_one_step_says_all_that_a_new_run_would_close_and_its_time():
     short = verdict("SUSPECT", "too-short", "24", "100", "measure longer", change={"--requests": 100})
     measured = interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9))
