@@ -1,6 +1,7 @@
 """A sample of latencies as named statistics, or null with the reason."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,17 @@ def samples_needed(percentile: float) -> int:
 def highest_percentile(samples: int) -> int:
     """The highest of PERCENTILES that so many samples support; the median when they support none."""
     return max((p for p in PERCENTILES if samples >= samples_needed(p)), default=50)
+
+
+def joined(parts: Iterable[NDArray[np.float64]], most: int) -> NDArray[np.float64]:
+    """The parts one after the other, at most so many values. Each is dropped once it is copied: all of them
+    would take as much memory as the result.
+    """
+    values, count = np.empty(most), 0
+    for part in parts:
+        values[count : count + len(part)] = part
+        count += len(part)
+    return values[:count]
 
 
 def ascending(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.distribution import latency_stats
+from harness.metrics.distribution import joined, latency_stats
 from harness.metrics.reason import NOT_COUNTED, OfServer
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import METRICS, LatencyStats, family
@@ -231,7 +231,7 @@ def tpot_ms(view: RequestView) -> Floats:
 
 def event_gaps_ms(view: RequestView) -> Floats:
     """Gaps between successive text-carrying events of one request, pooled; 0 for events of one arrival."""
-    return np.concatenate([np.zeros(0), *_gap_blocks(view.records, view.answers["seq"])])
+    return joined(_gap_blocks(view.records, view.answers["seq"]), len(view.records.events))
 
 
 def _gap_blocks(
@@ -302,12 +302,8 @@ def itl_ms(view: RequestView) -> Floats:
 
     They are ascending, since there are as many as tokens, and each statistic would sort a copy.
     """
-    gaps_ms, count = np.empty(len(view.records.events)), 0
-    for gaps in _gap_blocks(view.records, _with_gaps(view), view.of(with_silent_tokens)):
-        apart = gaps[gaps > 0]
-        gaps_ms[count : count + len(apart)] = apart
-        count += len(apart)
-    gaps_ms = gaps_ms[:count]
+    blocks = _gap_blocks(view.records, _with_gaps(view), view.of(with_silent_tokens))
+    gaps_ms = joined((gaps[gaps > 0] for gaps in blocks), len(view.records.events))
     gaps_ms.sort()
     return gaps_ms
 

@@ -1,11 +1,12 @@
 """The stamps of a cell's answers as another tool would have taken them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics.distribution import joined
 from harness.metrics.view import Floats, Mask, RequestView
 from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase, Records, with_text
 
@@ -60,6 +61,7 @@ def take(records: Records, handshake_ms: float | None, api: str) -> Answers | No
     first_prose, _ = _ends(records, _with_prose, good["seq"])
     first_choice, last_choice = _ends(records, has_choice, good["seq"])
     _, last_event = _ends(records, _no_comment, good["seq"])
+    text_gaps = _gaps(records, with_text, good["seq"])
     return Answers(
         intended=np.where(good["intended_ns"] == UNKNOWN, np.nan, good["intended_ns"] / NS_PER_MS),
         sent=good["sent_ns"] / NS_PER_MS,
@@ -73,16 +75,18 @@ def take(records: Records, handshake_ms: float | None, api: str) -> Answers | No
         tokens=_tokens(good),
         text_events=good["text_events"].astype(np.float64),
         choice_gaps=_gaps(records, has_choice, good["seq"]),
-        text_gaps=_gaps(records, with_text, good["seq"]),
+        text_gaps=text_gaps,
         first_prose=first_prose,
-        prose_gaps=_gaps(records, _with_prose, good["seq"]),
+        prose_gaps=_gaps(records, _with_prose, good["seq"])
+        if _any(records, EventKind.TOOL_CALL)
+        else text_gaps,
         answered=int(np.count_nonzero(answered)),
         answered_tokens=float(_tokens(rows)[answered].sum()),
         begun=float(begun_ns.min()) / NS_PER_MS,
         ended=float(rows["end_ns"][sent].max()) / NS_PER_MS,
         last_answer=float(rows["last_text_ns"][answered].max()) / NS_PER_MS,
         failed=int(np.count_nonzero(measured & (rows["outcome"] != Outcome.OK))),
-        usage_alone=any((block["kind"] == EventKind.USAGE).any() for block in records.event_blocks()),
+        usage_alone=_any(records, EventKind.USAGE),
         handshake=handshake_ms or 0.0,
     )
 
@@ -119,14 +123,21 @@ def _ends(records: Records, counts: Marks, wanted: NDArray[np.int32]) -> tuple[F
     return first[wanted] / NS_PER_MS, last[wanted] / NS_PER_MS
 
 
+def _any(records: Records, kind: EventKind) -> bool:
+    return any((block["kind"] == kind).any() for block in records.event_blocks())
+
+
 def _gaps(records: Records, counts: Marks, wanted: NDArray[np.int32]) -> Floats:
+    return joined(_gap_blocks(records, counts, wanted), len(records.events))
+
+
+def _gap_blocks(records: Records, counts: Marks, wanted: NDArray[np.int32]) -> Iterator[Floats]:
     chosen = np.zeros(records.seq_count, np.bool_)
     chosen[wanted] = True
-    gaps, seqs, stamps_ns = [np.zeros(0)], np.zeros(0, np.int32), np.zeros(0, np.int64)
+    seqs, stamps_ns = np.zeros(0, np.int32), np.zeros(0, np.int64)
     for block in records.event_blocks():
         kept = counts(block) & chosen[block["seq"]]
         # Two columns alone: copies of whole rows took most of the time.
         seqs = np.concatenate([seqs[-1:], block["seq"][kept]])
         stamps_ns = np.concatenate([stamps_ns[-1:], block["stamp_ns"][kept]])
-        gaps.append(np.diff(stamps_ns)[seqs[1:] == seqs[:-1]] / NS_PER_MS)
-    return np.concatenate(gaps)
+        yield np.diff(stamps_ns)[seqs[1:] == seqs[:-1]] / NS_PER_MS

@@ -114,7 +114,7 @@ def _inference_perf(answers: Answers) -> Measures:
     together = min(int(np.maximum(answers.tokens - answers.text_events, 0).sum()), _MOST_TOGETHER)
     return {
         "TTFT": Sample((answers.first_text - start)[many]),
-        "ITL": Sample(np.concatenate([answers.text_gaps, np.zeros(together)])),
+        "ITL": Sample(np.append(answers.text_gaps, np.zeros(together)) if together else answers.text_gaps),
         "TPOT": Sample(_per_token(answers.last_text - answers.first_text, answers.tokens)),
         "E2E": Sample(answers.end - start),
         **_rates(answers),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from harness.metrics.distribution import ascending, latency_stats
+from harness.metrics.distribution import ascending, joined, latency_stats
 from harness.model import UNSET
 
 RANDOM = np.random.default_rng(7)
@@ -68,3 +68,9 @@ def test_values_in_order_are_not_copied(values):
     assert ascending(given) is given
     shuffled = given[::-1]
     assert ascending(shuffled).tolist() == values
+
+
+def test_parts_are_joined_in_their_order():
+    parts = ([3.0, 1.0], [], [2.0])
+    assert joined(map(np.array, parts), 5).tolist() == [3, 1, 2]
+    assert joined([], 0).tolist() == []
