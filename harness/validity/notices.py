@@ -40,7 +40,8 @@ ENGINE_DIED = Notice(
 )
 MEASURED_AGAIN = Notice(
     IssueCode.MEASURED_AGAIN,
-    "client or machine made a cell INVALID; it was measured again, and the spoiled one lies in `set-aside/`",
+    "client, machine or other clients of the engine made a cell INVALID; it was measured again, and the "
+    "spoiled one lies in `set-aside/`",
 )
 DURATION_NOT_REACHED = Notice(
     IssueCode.DURATION_NOT_REACHED,
