@@ -339,8 +339,8 @@ def _tokens(records: Records, part_ns: tuple[int, int], most: int) -> Course | N
     Stretches without any are usual where prompts are long: they have no logarithm.
     """
     events, (begin_ns, end_ns) = records.events, part_ns
-    stamps = events["stamp_ns"][with_text(events)]
-    inside = stamps[(stamps >= begin_ns) & (stamps < end_ns)]
+    stamps = events["stamp_ns"]
+    inside = stamps[with_text(events) & (stamps >= begin_ns) & (stamps < end_ns)]
     count = min(most, len(inside) // 10)
     if count < LEAST_BATCHES:
         return None
