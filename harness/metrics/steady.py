@@ -39,7 +39,7 @@ OPEN_BATCH = 8  # answers of an open loop in a batch
 LAGS = 10  # noise is followed over this part of the batches
 SHORT = 0.25  # of the cell: a stretch that is no longer, and over before the end, is a stall
 EARLY = 0.5  # of the cell: what warms up and is over by then is a ramp
-FILLED = 0.25  # of the cell: what only grows slower is a ramp, of an engine that fills up, if over by then
+FILLED = 0.25  # of the cell: what plainly grows slower is a ramp, of an engine that fills up, if over by then
 ALIKE = 0.7  # of what a stretch takes or saves, from which on another one is alike
 
 
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
     sloped: bool
 
     def form(self, batches: int, *, slower: bool) -> Form:
-        """`slower`: what comes after it, or the end of a slope, is slower than it or its start."""
+        """`slower`: what comes after it, or the end of a slope, is plainly slower than it or its start."""
         if self.start == 0 and self.stop <= (FILLED if slower else EARLY) * batches:
             return "ramp"
         if self.sloped:
@@ -93,7 +93,7 @@ class Course:
             return None
         shape = shapes[best]
         change = self._change(shape, contrasts[best])
-        slower = (change > 0) == (shape.sloped == self.logarithmic)
+        slower = abs(change) > DRIFT_SHARE and (change > 0) == (shape.sloped == self.logarithmic)
         form = "stall" if self._comes_again(shape) else shape.form(count, slower=slower)
         return Found(form, shape, change) if abs(change) > _limit(form) else None
 

@@ -59,6 +59,7 @@ def level(start, stop, factor, batches=40):
     [
         (level(0, 6, 1.104), "ramp: X is higher by 10.4% from second 0 to "),
         (level(0, 6, 0.8), "ramp: X is lower by 20% from second 0 to "),
+        (level(0, 12, 0.84), "ramp: X is lower by 16% from second 0 to "),  # too little for a step
         (level(25, 40, 1.203), "step: X is higher by 20.3% from second "),
         (level(0, 20, 1 / 1.3), "step: X is higher by 30% from second 0 on"),
         (level(1, 18, 1 / 1.3), "step: X is higher by 30% from second 0 on"),
