@@ -61,6 +61,6 @@ def test_every_scenario_has_its_row_among_the_workloads():
 def test_a_key_has_its_default_and_its_comment():
     text = (ROOT / "docs" / "scenario.md").read_text()
     assert "| `requests` | required | measured requests per load point |" in text
-    assert "| `duration_s` | – | stop sending after this, even if requests are left |" in text
+    assert "| `duration_s` | – | of the measured part: then no more is sent, even if some are left |" in text
     assert '| `repeats` | `"auto"` | a number or `auto`; of `bench run`' in text
     assert "`turns = 1`: questions of a chat" in text
