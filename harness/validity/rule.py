@@ -81,10 +81,10 @@ class Evidence:
         if facts.planned < wanted:  # all of the file
             held, enough = facts.planned, enough if ended_s else max(enough, wanted)
         hint = "measure longer"
-        if 2 * len(self.view.answers) < sent and not facts.interrupted:
-            hint = "most requests got no answer: see to that first"
-        elif facts.interrupted:
+        if facts.interrupted:
             hint = "the cell was cut short: `bench resume` measures it again"
+        elif 2 * len(self.view.answers) < sent:
+            hint = "most requests got no answer: see to that first"
         elif held is not None and enough > held:
             needed = enough
             hint = f"its file holds only {counted(held, 'request')} for this load: use a longer one"

@@ -323,6 +323,10 @@ def test_a_run_is_found_by_its_age(tmp_path, monkeypatch):
         open_run("latest", Path("elsewhere"))
     with pytest.raises(SpecError, match="no such run"):
         open_run("latest~", tmp_path)
+    (tmp_path.parent / "latest").touch()  # nor is a file of that name, whatever runs there are
+    with pytest.raises(SpecError):
+        open_run("latest", tmp_path)
+    (tmp_path.parent / "latest").unlink()
     (tmp_path.parent / "latest").mkdir()  # a folder of that name is what it says
     assert open_run("latest", tmp_path).path == Path("latest")
 

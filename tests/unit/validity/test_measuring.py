@@ -99,6 +99,8 @@ def test_more_requests_are_no_help_where_most_failed():
         found = reasons(made, minimum=least)["too-few-samples"]
         assert found.hint == "most requests got no answer: see to that first"
         assert found.requests_needed is UNSET
+        found = reasons(made, minimum=least, interrupted=True)["too-few-samples"]
+        assert found.hint == "the cell was cut short: `bench resume` measures it again"
     made.requests["outcome"][:19] = Outcome.OK
     assert (
         reasons(made, minimum=least | {"answers": 50})["too-short"].hint == "measure longer: --requests 53"
