@@ -13,8 +13,8 @@ from harness.errors import SetupError, SpecError, StorageError
 from harness.host.proxy import way_round
 from harness.model import WorkloadCards
 from harness.model.ending import LATER_LOADS
-from harness.model.numbers import duration
-from harness.plan import Block, Cell
+from harness.model.numbers import counted, duration
+from harness.plan import Block, Cell, highest_load, warmup_requests
 from harness.run.keep.stored import Stored
 from harness.run.measure.cell_facts import engine_version
 from harness.run.measure.workloads import Workloads, make_workloads, token_counter
@@ -256,7 +256,11 @@ class Lives(Stored):
         if tokens is None:
             return
         self.manifest.write(kv_tokens=tokens)
-        self.ui.note(f"working sets are multiples of a KV cache of {tokens:,} tokens")
         scenario = self.prepared.scenario
         sized = replace(scenario, load=replace(scenario.load, kv_tokens=tokens))
+        most = warmup_requests(sized, highest_load(sized.load))
+        self.ui.note(
+            f"working sets are multiples of a KV cache of {tokens:,} tokens: the largest has "
+            f"{counted(most, 'request')} of warm-up"
+        )
         self.prepared = replace(self.prepared, scenario=sized)
