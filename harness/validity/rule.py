@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
+from harness.metrics.sample_size import sample
 from harness.metrics.view import Figures, RequestView
 from harness.model import (
     UNSET,
@@ -100,9 +101,11 @@ class Evidence:
         return violation._replace(hint=f"{violation.hint or ''}{hint}", requests_needed=needed, change=change)
 
     def _time_for(self, times: float) -> Flags:
-        """The duration of so many times the requests, where that of this cell would cut them."""
+        """The duration, which leaves out the warm-up, of so many times the requests, where that of this cell
+        would cut them.
+        """
         asked_s = self.facts.minimum.duration_s if self.facts.minimum else None
-        needed_s = math.ceil(_ROOM * times * float(self.view.requests["end_ns"].max()) / 1e9)
+        needed_s = math.ceil(_ROOM * times * sample(self.view, None).seconds)
         return {DURATION: needed_s} if asked_s and needed_s > asked_s else {}
 
 

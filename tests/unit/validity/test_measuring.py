@@ -124,6 +124,10 @@ def test_more_requests_get_the_time_that_they_need():
     for asked_s, longer in ((3.0, {"--duration": 12}), (20.0, {})):
         found = reasons(loop(0, 100), minimum=least | {"duration_s": asked_s})["too-short"]
         assert found.change == {"--requests": 100} | longer
+    warmed_up = loop(0, 100)
+    warmed_up.requests["phase"][:10] = Phase.WARMUP
+    found = reasons(warmed_up, minimum=least | {"duration_s": 3.0})["too-short"]
+    assert found.change == {"--requests": 100, "--duration": 12}  # ten times one second, not two
 
 
 @pytest.mark.parametrize(
