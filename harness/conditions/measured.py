@@ -86,7 +86,8 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
         spread = _spread(means.values())
         words = f"{_figures(means, 1)}{'' if spread else ' on average, others in single chats'}"
         what = "prompt tokens" if foreign else "prompt tokens of the same chats"
-        yield Unequal("prompt-tokens", tuple(known), f"{what}: {words}", spread > MATTERS, what=what)
+        causes = "" if foreign else " (another tokenizer or chat template, or a prompt that was cut)"
+        yield Unequal("prompt-tokens", tuple(known), f"{what}: {words}", spread > MATTERS, what=what + causes)
 
 
 def _differ(known: Mapping[str, PromptTokens], foreign: bool) -> bool:
@@ -274,9 +275,10 @@ def _definitions(group: Group) -> Iterator[Unequal]:
     for metric in dict.fromkeys(metric for words in meant.values() for metric in words):
         values = {label: words.get(metric, "as defined here") for label, words in meant.items()}
         if len({words.partition(": ")[2] or words for words in values.values()}) > 1:
-            what = f"{METRICS[metric].short if metric in METRICS else metric} is not the same thing"
+            name = METRICS[metric].short if metric in METRICS else metric
+            text = f"{name} is not the same thing: {listed(values)}"
             yield Unequal(
-                f"definition-{metric}", tuple(group), f"{what}: {listed(values)}", True, (metric,), what=what
+                f"definition-{metric}", tuple(group), text, True, (metric,), what=f"meaning of {name}"
             )
     clients = {
         label: f"{cell.imported.source} ({cell.imported.level})" if cell.imported else "bench"
