@@ -38,6 +38,7 @@ from harness.records.layout import UNKNOWN, Outcome
 TOOL = "aiperf"
 _KEYS = {"metadata.request_start_ns", "metrics"}  # of a line
 _SUMMARY_KEYS = {"aiperf_version", "request_count"}
+_FAILED_KEYS = {"aiperf_version", "error_request_count"}  # where no request was answered
 SUMMARY = "profile_export_aiperf.json"
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _PHASES = ("profiling", "warmup")
@@ -307,9 +308,12 @@ def figures(about: object, where: str) -> dict[str, float]:
 
 def _read_summary(document: Document) -> Iterator[Taken]:
     about, where = document.read_as(_Summary, TOOL), document.where
-    reported = figures(about, where)
     count = int(about.request_count.avg or 0) if about.request_count else None
     failed = int(about.error_request_count.avg or 0) if about.error_request_count else 0
+    if failed and not count:
+        what = f"has no answer: {counted(failed, 'request')} failed"
+        raise wrong(what, where, hint="profile_export.jsonl next to it says why (--export-level records)")
+    reported = figures(about, where)
     phase = _phase(about, where)
     left = min(_left(about), failed) if phase and _abandonment(phase) else 0
     lacks = ["requests (profile_export.jsonl has them)", *without_zone(about.start_time)]
@@ -360,6 +364,7 @@ READER = Reader(
     forms=(
         Form(_KEYS, _read, whole=True),
         Form(_SUMMARY_KEYS, _read_summary),
+        Form(_FAILED_KEYS, _read_summary),
         Form({"metadata.num_profile_runs", "metrics"}, _OVER_RUNS, over_runs=True),
         Form({"per_combination_metrics"}, _OVER_RUNS, over_runs=True),
         Form(

@@ -550,6 +550,13 @@ def test_failures_of_a_summary_of_aiperf_were_planned_too(tmp_path):
     assert (taken.answered, taken.failed, taken.planned) == (115, 5, 120)
 
 
+@pytest.mark.parametrize("counted", [{}, {"request_count": {"avg": 0.0}}])
+def test_a_summary_of_aiperf_without_any_answer_says_so(tmp_path, counted):
+    about = {"aiperf_version": "0.13.0", "error_request_count": {"avg": 6.0}} | counted
+    with pytest.raises(SpecError, match="has no answer: 6 requests failed"):
+        read(foreign.write(tmp_path / "profile_export_aiperf.json", about))
+
+
 def test_a_file_says_neither_its_api_nor_what_was_reasoning(tmp_path):
     source, taken = read(GUIDELLM)
     folder, records = imported([Part("server", source, one) for one in taken], tmp_path)
