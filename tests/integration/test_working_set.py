@@ -74,6 +74,7 @@ def test_a_cycle_is_found_whole_up_to_the_capacity_and_not_at_all_above_it(here)
     assert low < CAPACITY / (SHARED + OWN) * 275 / (CAPACITY * BLOCK) < high
     assert low < knee["value"] < high
     assert knee["unrelated"] == 0
+    assert " tokens: the largest has " in done.stderr
     said = " ".join(done.stdout.split())
     assert (
         f"one: the hit rate falls through half of {100 * knee['fits']:.3g}% at {knee['value']:.3g} ×" in said

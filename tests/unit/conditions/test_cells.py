@@ -69,6 +69,7 @@ def test_other_weights_and_a_cache_switched_off_are_told():
 def test_a_template_that_adds_other_tokens_is_found_by_the_prompt_counts(prompt, decides):
     (entry,) = unequal([cell("a"), cell("b", rows=rows(prompt=prompt))])
     assert (entry.code, entry.matters, entry.labels) == ("prompt-tokens", decides, ("a", "b"))
+    assert "another tokenizer" in entry.what
     assert f"{prompt}.0 (b)" in entry.text
 
 
