@@ -82,7 +82,7 @@ def test_tools_are_not_compared_by_figures_of_other_meaning(tmp_path, capsys):
         foreign.write(old / f"{seed}.json", foreign.vllm_summary(seed))
     new = aiperf_files(tmp_path / "new", first=20)
     _, printed = bench(capsys, "compare", old, new)
-    assert "ttft_ms is not the same thing" in printed.out
+    assert "TTFT is not the same thing" in printed.out
     assert "figures alone" in printed.out
     _, printed = bench(capsys, "compare", old, new, "--json")
     assert verdicts(json.loads(printed.out))["ttft_ms.p50"] == "not comparable"
@@ -209,7 +209,7 @@ def test_guidellm_against_figures_of_vllm_is_refused_by_what_they_mean(capsys):
     _, printed = bench(capsys, "compare", CAPTURES / "vllm" / "r.json", CAPTURES / "guidellm" / "r.json")
     said = " ".join(printed.out.split())
     assert "cannot be compared" in said
-    assert "ttft_ms is not the same thing: as defined here" in said
+    assert "TTFT is not the same thing: as defined here" in said
     assert "ends at the first chunk with a choice" in said
 
 
