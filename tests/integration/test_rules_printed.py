@@ -209,7 +209,7 @@ RUNS = {
                 r"the first 1\d of 40 measured requests differ from the rest: ramp: E2E is higher by",
             ),
         ),
-        {"ttft_ms": 60, "gap_ms": 30, "fault": "stall:at=0:times=14:for=0.3"},
+        {"ttft_ms": 60, "gap_ms": 20, "fault": "stall:at=0:times=14:for=0.6"},
         NOT_WARMED_UP,
         size=("--requests", "40", "--concurrency", "2"),
     ),
