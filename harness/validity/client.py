@@ -19,6 +19,7 @@ MAX_LOOP_LAG_MS = 5.0
 MAX_STAMP_UNCERTAINTY_MS = 0.1
 # Events that share a read have one stamp, and the gap between them is lost.
 MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
+LATE_PART = 0.25  # of these, in late looks: no majority, since a look that waited is not always known as late
 _MORE_WORKERS = "this machine has free cores, so let more processes send"
 _MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
 
@@ -151,9 +152,9 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
 @partial(
     Rule,
     code=IssueCode.MERGED_EVENTS,
-    measures="text events that shared a read, and so a stamp, with the one before, where mostly the client "
-    "looked late: by the kernel's stamps later than half a gap of the answer; without them, later than half "
-    "the median gap, its tick included (without a known gap: than a loop may lag, p50)",
+    measures="text events that shared a read, and so a stamp, with the one before, where in a quarter the "
+    "client looked late: by the kernel's stamps later than half a gap of the answer; without them, later "
+    "than half the median gap, its tick included (without a known gap: than a loop may lag, p50)",
     limit=_MERGED,
     verdicts=("SUSPECT", "INVALID"),
     hint="gaps between tokens are lost: leave the load generator a core of its own",
@@ -167,7 +168,7 @@ def merged_events(cell: Evidence) -> Iterator[Violation]:
     than a loop may be.
     """
     if (late_share := known(cell.client.late_share)) is not None:
-        if late_share > MERGED_SUSPECT and (late_part(cell) or 0.0) > 0.5:
+        if late_share > MERGED_SUSPECT and (late_part(cell) or 0.0) > LATE_PART:
             read = percent_apart(late_share, MERGED_SUSPECT, MERGED_INVALID)
             verdict: Doubt = "INVALID" if late_share > MERGED_INVALID else "SUSPECT"
             yield Violation(f"{read}% of the events read together by a late look", verdict=verdict)

@@ -134,7 +134,8 @@ def test_gaps_that_a_late_reader_lost(share, late_ms, tick_ms, expected):
     [
         (0.2, 0.0, ["itl-merged"]),
         (0.2, 0.012, ["itl-merged"]),  # what few late looks read came together anyway
-        (0.2, 0.15, ["merged-events"]),
+        (0.2, 0.04, ["itl-merged"]),
+        (0.2, 0.06, ["merged-events"]),
         (0.2, 0.2, ["merged-events"]),
         (0.01, 0.01, []),
         (0.2, None, ["itl-merged"]),  # the lag of the whole cell is small
@@ -152,10 +153,10 @@ def test_the_stamps_of_each_read_say_who_put_events_together(merged, late, expec
 def test_the_doubt_of_a_server_says_how_many_a_late_look_explains():
     at = [60, 70, 80, 80, 100]
     made = records(*({"intended": 500 * n, "texts": [500 * n + ms for ms in at]} for n in range(40)))
-    client = {"client__merged_share": 0.2, "client__late_share": 0.08}
+    client = {"client__merged_share": 0.2, "client__late_share": 0.04}
     reasons = judge(Evidence(RequestView(made), facts(**client))).reasons
     (measured,) = (reason.measured for reason in reasons if reason.code == "itl-merged")
-    assert measured.startswith("25% of the gaps are within one arrival, 40% of them by a late look, 1.25")
+    assert measured.startswith("25% of the gaps are within one arrival, 20% of them by a late look, 1.25")
 
 
 @pytest.mark.parametrize(("gap_us", "found"), [(40, "itl-merged"), (400, "merged-events")])
