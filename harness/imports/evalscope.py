@@ -38,15 +38,15 @@ SUMMARY = "benchmark_summary.json"
 _SETTINGS = "benchmark_args.json"
 _PERCENTILES = "benchmark_percentile.json"
 _LONGEST = 64 << 20  # bytes of one value: the gaps of an answer are far shorter
+_WHOLE_RUN = "over the whole run, ramp and drain included, where here it is the steady window"
 _MEANT = {
     "ttft_ms": "first text since the actual send (connecting included), not since the intended one; failed "
     "requests are left out",
     "itl_ms": "gaps of text chunks; failed requests are left out",
     "tpot_ms": "from the first text to the last event of the stream, usage included, over (tokens − 1)",
     "e2e_ms": "actual send to the last event of the stream, usage included",
-    "output_tokens_per_s": "tokens over the whole run, ramp and drain included, where here it is the steady "
-    "window",
-    "requests_per_s": "answers over the same whole run",
+    "output_tokens_per_s": f"tokens {_WHOLE_RUN}",
+    "requests_per_s": f"answers {_WHOLE_RUN}",
 }
 
 

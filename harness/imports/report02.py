@@ -9,7 +9,16 @@ from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.reader import Form, Reader
 from harness.imports.source import Document, Percentiles, finite, wrong
-from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Taken, figures_of, unix_ns, without_zone
+from harness.imports.taken import (
+    LOAD,
+    REQUESTS,
+    UNKNOWN_LOAD,
+    Taken,
+    figures_of,
+    of_reported,
+    unix_ns,
+    without_zone,
+)
 from harness.metrics.peers import TOOLS, tool_named
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES
@@ -97,7 +106,7 @@ def _read(document: Document) -> Iterator[Taken]:
     meant = (
         serving.definitions(_as_of(peer, version or document.tool_version), reported)
         if peer in TOOLS
-        else dict.fromkeys(sorted({path.partition(".")[0] for path in reported}), f"as {tool} means it")
+        else of_reported({}, tool, reported)
     )
     time = file.run.get("time")
     start = time.get("start") if isinstance(time, dict) else None

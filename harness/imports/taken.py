@@ -348,9 +348,11 @@ def figures_of(answers: int | None) -> str:
 
 
 def of_reported(meant: Mapping[str, str], tool: str, reported: Mapping[str, float]) -> dict[str, str]:
-    """What the tool means by each figure that it reported: `meant`, by metric, after the name of the tool."""
-    there = {path.partition(".")[0] for path in reported}
-    return {metric: f"{tool}: {why}" for metric, why in meant.items() if metric in there}
+    """What the tool means by each figure that it reported: `meant`, by metric, after the name of the tool. A
+    meaning that is not there is not known, so no other tool has the same.
+    """
+    there = dict.fromkeys(path.partition(".")[0] for path in reported)
+    return {metric: f"{tool}: {meant.get(metric, f'as {tool} means it')}" for metric in there}
 
 
 def as_name(text: str, kept: str = ".-") -> str:

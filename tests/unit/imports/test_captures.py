@@ -23,6 +23,7 @@ from harness.model import IssueCode
 from harness.model.imported import SERVER
 from tests.bench.imported_tools import equal_figures
 from tests.bench.printed import printed
+from tests.factories import foreign
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
 LAG_MS = 12.0  # of twelve requests: the tools' own start is in it
@@ -102,9 +103,7 @@ def test_figures_of_a_tool_keep_its_meaning(name, tool, version):
     assert (taken.tool, taken.version, taken.level) == (tool, version, "summary")
     assert taken.load.slots == 4
     assert taken.answered == 12
-    assert {path.partition(".")[0] for path in taken.reported} - set(taken.definitions) <= {
-        "input_tokens_per_s"
-    }
+    assert {path.partition(".")[0] for path in taken.reported} == set(taken.definitions)
 
 
 def test_latencies_of_genai_bench_are_computed_again_and_end_where_its_own_do():
@@ -272,6 +271,33 @@ def test_figures_of_two_tools_that_mean_the_same_are_compared_whatever_the_tool(
     tpot = found["definition-tpot_ms"]
     assert tpot.text.startswith("TPOT is not the same thing: aiperf 0.13: one mean per request")
     assert (tpot.what, tpot.metrics) == ("meaning of TPOT", ("tpot_ms",))
+
+
+def test_rates_over_other_times_are_not_compared(tmp_path):
+    """vLLM's run ends when all requests have, and that of aiperf with the last answer."""
+    found = compared(
+        tmp_path, "aiperf/profile_export_aiperf.json", "vllm/r.json", "evalscope/benchmark_summary.json"
+    )
+    assert found["definition-requests_per_s"].matters
+    found = compared(tmp_path, "vllm/r.json", "evalscope/benchmark_summary.json")
+    assert "definition-requests_per_s" not in found
+    assert found["definition-input_tokens_per_s"].matters  # whose meaning nobody read
+
+
+def test_what_tools_that_bench_does_not_know_mean_is_never_the_same(tmp_path):
+    requests = {"latency": {"time_to_first_token": {"units": "ms", "mean": 100.0, "p50": 100.0}}}
+    for name in ("one: tool", "two: tool"):
+        foreign.write(
+            tmp_path / f"{name[:3]}.json",
+            {
+                "version": "0.2",
+                "run": {},
+                "scenario": {"load": {"standardized": {"tool": name, "concurrency": 4}}},
+                "results": {"request_performance": {"aggregate": requests}},
+            },
+        )
+    found = compared(tmp_path / "runs", tmp_path / "one.json", tmp_path / "two.json")
+    assert found["definition-ttft_ms"].matters
 
 
 def test_two_tests_of_llama_bench_are_never_the_same_thing(tmp_path):

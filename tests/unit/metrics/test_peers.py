@@ -7,12 +7,15 @@ One answer: intended at 0, sent at 10, role chunk at 30, text at 110, 130, 150 (
 import re
 import tracemalloc
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from harness.metrics.peers import READ_IN, TOOLS, changed, recompute, tool_named
+from harness.metrics.peers.definitions import CHANGED, Measure
 from harness.model import CellResult
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records
 from tests.factories.recorded import MS, facts, records
@@ -73,6 +76,21 @@ def test_rates_are_over_the_whole_run():
     assert found["requests", ""] == pytest.approx(2 / 0.174)
     # its run ends with the last text, not with the stream
     assert said("aiperf", stream(count=2))[0]["requests", ""] == pytest.approx(2 / 0.144)
+
+
+@pytest.mark.parametrize("measure", get_args(Measure))
+def test_tools_that_mean_the_same_in_words_give_the_same_figures(measure):
+    """Imported figures of equal words are compared."""
+    made = stream(count=3, failed=1)
+    made.requests["end_ns"][-1] = 900 * MS  # the failure ends last
+    made.requests["output_tokens"][1:3] = [1, 0]
+    made.events["stamp_ns"][made.events["seq"] == 1] += 40 * MS
+    by_words = {}
+    for tool in (*TOOLS.values(), *chain.from_iterable(CHANGED.values())):
+        if measure in tool.why:
+            found = recompute([tool], made, facts(client__connect_ms={"p50": 6.0}))[tool.name]
+            figures = {each.statistic: each.value for each in found.figures if each.measure == measure}
+            assert by_words.setdefault(tool.why[measure], figures) == figures, tool.name
 
 
 @pytest.mark.parametrize("tool", ["vllm", "aiperf"])
