@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from harness import __version__
@@ -112,11 +113,17 @@ def _facts(part: Part, label: str, cell: str, repeat: int) -> CellFacts:
 
 
 def _client(taken: Taken) -> ClientStats:
+    """A request that the cap held back is late from when another ended."""
     if "due" not in taken.facts:
         return _CLIENT
     rows = taken.records.requests
     left = rows[(rows["sent_ns"] != UNKNOWN) & (rows["intended_ns"] != UNKNOWN)]
-    return replace(_CLIENT, send_lag_ms=Quantiles.of_ns(left["sent_ns"] - left["intended_ns"]))
+    left = left[np.argsort(left["sent_ns"], kind="stable")]
+    due_ns, sent_ns = left["intended_ns"].copy(), left["sent_ns"]
+    if cap := taken.cap:
+        ended_ns = np.sort(np.where(left["end_ns"] == UNKNOWN, sent_ns, left["end_ns"]))
+        due_ns[cap:] = np.maximum(due_ns[cap:], np.minimum(ended_ns[:-cap], sent_ns[cap:]))
+    return replace(_CLIENT, send_lag_ms=Quantiles.of_ns(sent_ns - due_ns))
 
 
 def _manifest(

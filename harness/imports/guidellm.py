@@ -20,12 +20,13 @@ from harness.imports.taken import (
     agree,
 )
 from harness.model import Load
-from harness.model.numbers import counted
+from harness.model.numbers import counted, short
 from harness.records.layout import Outcome
 
 TOOL = "guidellm"
 _KEYS = {"metadata", "benchmarks"}
 _FORMAT = 2
+_NO_CAP = 10_240  # requests in flight: of a file whose user set no limit
 _REPLAY = f"{LOAD}: a trace said when to send, and the unit of its times is not in the file"
 
 
@@ -154,6 +155,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         level="records",
         took=f"{counted(len(rows), 'request')}: start, first and last text, end, tokens",
         load=load,
+        cap=_cap(benchmark.config.strategy) if paced else None,
         records=rows.records(load.slots),
         model=name_of(benchmark.config.backend.get("model")),
         started_unix_ns=rows.began_unix_ns,
@@ -200,12 +202,20 @@ def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bo
         most = plain(strategy.get("max_concurrency"))
         return serving.load(None, int(most) if most else None, requests=requests), False
     rate = plain(strategy.get("rate"))
+    if kind == "constant" and (ramp_s := plain(strategy.get("rampup_duration"))):
+        what = f"a ramp of rates (of {short(ramp_s)} s), which is not read"
+        raise wrong(what, where, hint="a rate that stays the same is read")
     if kind in ("constant", "poisson") and rate:
         return Load(kind="rate", value=rate, arrival=str(kind)), True
     if kind == "trace":
         return UNKNOWN_LOAD, True
     read = "synchronous, concurrent, throughput, constant, poisson and trace are read"
     raise wrong(f"the strategy '{kind}', which is not read", where, hint=read)
+
+
+def _cap(strategy: dict[str, Any]) -> int | None:
+    most = plain(strategy.get("max_concurrency"))
+    return int(most) if most and most < _NO_CAP else None
 
 
 READER = Reader(

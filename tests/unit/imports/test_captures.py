@@ -7,6 +7,7 @@ summary, and texts of prompts and answers are left out. `inference-perf.stages` 
 `python -m tests.bench.imported_pair`; llama-bench ran without a server.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -86,6 +87,28 @@ def test_a_client_that_sent_late_is_found_where_its_file_says_when_requests_were
     found = {reason.code: reason for reason in cell.validity.reasons}[IssueCode.SCHEDULE_LAG]
     assert found.verdict == "INVALID"
     assert found.hint.startswith("with `bench run`: ")
+
+
+def test_a_request_that_the_cap_of_guidellm_held_back_is_no_late_client(tmp_path):
+    """Twelve at once in two slots of 250 ms; all but two wait for others to end."""
+    document = json.loads((CAPTURES / "guidellm.rate" / "r.json").read_text())
+    (benchmark,) = document["benchmarks"]
+    benchmark["config"]["strategy"] |= {"max_concurrency": 2, "rate": 100.0}
+    benchmark["metrics"] = {}
+    for number, request in enumerate(benchmark["requests"]["successful"]):
+        sent_s = 1e9 + number // 2 * 0.25 + 0.001
+        request["info"]["timings"] |= {
+            "targeted_start": 1e9 + number * 0.01,
+            "request_start": sent_s + number % 2 * 0.01,
+            "first_token_iteration": sent_s + 0.1,
+            "last_token_iteration": sent_s + 0.2,
+            "request_end": sent_s + 0.249 + number % 2 * 0.01,
+        }
+    path = foreign.write(tmp_path / "r.json", document)
+    (cell,) = made([Found(SERVER, [path], [])], tmp_path / "runs", []).read_summary().cells
+    assert (cell.label, cell.load.point.label, cell.ttft_ms.p50 > 500) == ("server-max2", "r100", True)
+    assert cell.client.send_lag_ms.max == pytest.approx(1.0, abs=0.01)
+    assert IssueCode.SCHEDULE_LAG not in {reason.code for reason in cell.validity.reasons}
 
 
 SUMMARIES = [

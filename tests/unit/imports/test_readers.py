@@ -184,6 +184,16 @@ def test_a_ramp_of_rates_is_refused(tmp_path):
         read(foreign.write(tmp_path / "r.json", foreign.vllm_summary(max_concurrency=None) | ramp))
 
 
+def test_a_ramp_of_rates_of_guidellm_is_refused_and_one_of_streams_is_read(tmp_path):
+    document = json.loads(GUIDELLM.read_text())
+    (benchmark,) = document["benchmarks"]
+    strategy = benchmark["config"]["strategy"] = benchmark["config"]["strategy"] | {"rampup_duration": 2.0}
+    assert taken_of(foreign.write(tmp_path / "r.json", document)).load.slots == 4
+    strategy |= {"type_": "constant", "rate": 8.0}
+    with pytest.raises(SpecError, match=r"a ramp of rates \(of 2 s\), which is not read"):
+        read(foreign.write(tmp_path / "r.json", document))
+
+
 def test_several_lines_are_several_runs(tmp_path):
     """As `--append-result` and SGLang write them."""
     path = foreign.write_lines(tmp_path / "r.jsonl", [foreign.vllm(seed) for seed in (1, 2)])
