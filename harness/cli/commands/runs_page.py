@@ -61,16 +61,21 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
 
 
 def _own_names(names: Sequence[str]) -> dict[str, str]:
-    """The name by which each file or folder is compared: its own. Those of one name have that of the nearest
-    folder around them in which all differ.
+    """The name by which each file or folder is compared: its own. Those of one name have those of the nearest
+    folders around them that tell them apart.
     """
+    from harness.store.confined import fitting
+
     paths = {name: Path(name).resolve() for name in names}
     own = {name: (path.stem if path.is_file() else path.name) or "files" for name, path in paths.items()}
     for alike in grouped((shown, name) for name, shown in own.items()).values():
         around = zip(*(reversed(paths[name].parent.parts[1:]) for name in alike), strict=False)
-        apart = next((folders for folders in around if len({*folders}) == len(folders)), ())
-        if len(alike) > 1:
-            own |= zip(alike, apart, strict=False)
+        differing = [folders for folders in around if len({*folders}) > 1]
+        for depth in range(1, len(differing) + 1):
+            joined = ["-".join(reversed(folders)) for folders in zip(*differing[:depth], strict=True)]
+            if len({*joined}) == len(alike):
+                own |= zip(alike, map(fitting, joined), strict=True)
+                break
     return own
 
 

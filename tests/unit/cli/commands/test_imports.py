@@ -98,6 +98,8 @@ def test_where_a_run_is_wanted_a_run_is_no_file_of_a_tool(tmp_path):
         (["a/r.json", "b/r.json", "b/c.json"], ["a", "b", "c"]),
         (["a/r.json", "a/b/r.json"], ["a", "b"]),
         (["monday.json", "tuesday.json"], ["monday", "tuesday"]),
+        (["a/x/r.json", "a/y/r.json", "b/x/r.json"], ["a-x", "a-y", "b-x"]),
+        (["x/r.json", "x/r.yaml"], ["r", "r (2)"]),
     ],
 )
 def test_files_of_one_name_are_compared_by_the_folders_that_tell_them_apart(tmp_path, files, names):
@@ -105,3 +107,12 @@ def test_files_of_one_name_are_compared_by_the_folders_that_tell_them_apart(tmp_
         str(foreign.write(tmp_path / file, foreign.vllm_summary(number))) for number, file in enumerate(files)
     ]
     assert [run.name for run in opened(paths, tmp_path)] == names
+
+
+def test_folders_with_long_names_tell_files_apart(tmp_path):
+    folders = [f"{first}/{'é' * 100}{second}" for first in ("a" * 100, "b" * 100) for second in "xy"]
+    paths = [
+        str(foreign.write(tmp_path / folder / "r.json", foreign.vllm_summary(number)))
+        for number, folder in enumerate(folders)
+    ]
+    assert len({run.name for run in opened(paths, tmp_path)}) == 4
