@@ -66,6 +66,18 @@ def test_stages_that_are_not_of_these_requests_are_refused(tmp_path, changed, wh
         read(requests)
 
 
+def test_answers_that_the_tool_counts_otherwise_are_of_their_stages(tmp_path):
+    """One without text is a success to it, and one of a token has no TTFT."""
+    requests = run_of_inference_perf(tmp_path, 2.0, 10.0)
+    empty, short = entry(1001.0), entry(1003.0)
+    empty["info"]["response_metrics"]["chunk_times"] = []
+    short["info"]["response_metrics"] = {"chunk_times": [1003.5], "output_tokens": 1}
+    short["end_time"] = 1003.5
+    foreign.write(requests, [entry(1000.0), empty, entry(1002.0), short])
+    _, taken = read(requests)
+    assert [(one.load.value, one.planned) for one in taken] == [(2.0, 2), (10.0, 2)]
+
+
 def test_of_one_stage_the_requests_are_read_and_its_summary_has_their_load(tmp_path):
     requests = run_of_inference_perf(tmp_path, 2.0)
     assert results_in(tmp_path)[0] == [requests.name]
