@@ -35,6 +35,7 @@ come the client, the machine and the engine. The client comes last where its fau
 idle slots fail no request.
 
 A reason that another one explains is left out, where that one is no lesser doubt: one reason, one advice.
+Usage that is wrong in prompt tokens alone explains none.
 
 | broken | explains |
 |---|---|

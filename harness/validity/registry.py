@@ -64,19 +64,22 @@ RULES: Mapping[IssueCode, Rule] = MappingProxyType(
 
 def judge(cell: Evidence) -> Validity:
     applied = (rule for rule in RULES.values() if imported.applies(rule.code, cell.facts.imported))
-    reasons = [reason for rule in applied for reason in rule.reasons(cell)]
-    reasons = [reason for reason in reasons if not any(_explains(root, reason) for root in reasons)]
+    found = [reason for rule in applied for reason in rule.reasons(cell)]
+    reasons = [
+        reason
+        for reason, _ in found
+        if not any(reason.code in explained and _outweighs(root, reason) for root, explained in found)
+    ]
     if cell.facts.imported is not None:
         reasons = [imported.for_another_client(reason) for reason in reasons]
     return Validity.of(reasons)
 
 
-def _explains(root: Reason, reason: Reason) -> bool:
-    """Whether a reason follows from another one, which doubts as many metrics and weighs as much."""
+def _outweighs(root: Reason, reason: Reason) -> bool:
+    """Whether a reason that follows from another one adds no doubt to it."""
     rule, other = RULES[root.code], RULES[reason.code]
     return (
-        reason.code in rule.explains
-        and VERDICTS.index(root.verdict) >= VERDICTS.index(reason.verdict)
+        VERDICTS.index(root.verdict) >= VERDICTS.index(reason.verdict)
         and (not root.metrics or (reason.metrics != () and set(reason.metrics) <= set(root.metrics)))
         and (root.verdict == "INVALID" or rule.eases or not other.eases)
     )

@@ -121,6 +121,7 @@ class Violation(NamedTuple):
     requests_needed: int | UnsetType = UNSET
     change: Flags | UnsetType = UNSET
     cause: Cause | UnsetType = UNSET
+    explains: tuple[IssueCode, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,10 @@ class Rule:
     explains: tuple[IssueCode, ...] = ()
     metrics: tuple[str, ...] = ()
 
-    def reasons(self, cell: Evidence) -> Iterator[Reason]:
+    def reasons(self, cell: Evidence) -> Iterator[tuple[Reason, tuple[IssueCode, ...]]]:
+        """Yields a reason for each violation, and the rules that it explains."""
         for violation in self.find(cell):
-            yield Reason(
+            reason = Reason(
                 self.code,
                 violation.verdict or self.verdicts[0],
                 violation.measured,
@@ -164,3 +166,4 @@ class Rule:
                 violation.change,
                 violation.cause,
             )
+            yield reason, self.explains if violation.explains is None else violation.explains

@@ -28,7 +28,7 @@ ALLOWED_TOKENS = 1
     "compare E2E and characters/s",
     cause="engine",
     eases=True,
-    # A count that cannot be right says nothing of these.
+    # Output tokens that cannot be right say nothing of these.
     explains=(IssueCode.FIRST_EVENT_TOKENS, IssueCode.TOKENS_PER_EVENT),
 )
 def _implausible(cell: Evidence) -> Iterator[Violation]:
@@ -112,6 +112,7 @@ def _prompt_beyond_bytes(cell: Evidence) -> Iterator[Violation]:
             f"{most}: the bytes of the longest prompt, and the tokens of a short chat",
             "the server's usage is not that of these prompts, or a gateway adds to long ones: input "
             "tokens/s, cache hits and costs follow from it",
+            explains=(),
         )
 
 
@@ -122,6 +123,7 @@ def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
             f"{len(many)} of {len(rows)} answers with more cached tokens than prompt tokens: "
             f"{many['cached_tokens'].mean():.1f} of {many['prompt_tokens'].mean():.1f} (means)",
             "the prompt tokens",
+            explains=(),
         )
 
 

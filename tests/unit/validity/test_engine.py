@@ -41,6 +41,14 @@ def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, fo
     assert codes([ANSWER | {"tokens": tokens}] * 6, habits=habits) == ["tokens-per-event"] * found
 
 
+def test_wrong_counts_of_prompts_hide_no_doubt_about_the_tokens_of_an_answer():
+    made = recorded.records(*[ANSWER | {"tokens": 6, "cached": 300}] * 6)
+    reasons = judge(
+        Evidence(RequestView(made), recorded.facts(habits=ONE, workload__exact_output=False))
+    ).reasons
+    assert {"usage-implausible", "first-event-tokens", "tokens-per-event"} <= {one.code for one in reasons}
+
+
 @pytest.mark.parametrize(
     ("images", "tokens", "measured"),
     [

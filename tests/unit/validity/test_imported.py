@@ -50,14 +50,14 @@ def test_every_rule_applies_to_what_bench_measured():
 def test_failed_requests_of_a_summary_are_those_that_its_tool_counted():
     counted = changed(file("outcomes"), level="summary", answered=95, failed=5)
     (rule,) = (rule for rule in OF_REQUESTS if rule.code is IssueCode.FAILED_REQUESTS)
-    (found,) = rule.reasons(Evidence(view_of(empty_requests(0)), facts(imported=counted)))
+    ((found, _),) = rule.reasons(Evidence(view_of(empty_requests(0)), facts(imported=counted)))
     assert (found.measured, found.verdict) == ("5 of 100", "INVALID")
 
 
 def test_a_file_of_another_tool_is_named_and_a_cell_of_bench_is_not():
     (rule,) = RULES
     nothing = view_of(empty_requests(0))
-    (found,) = rule.reasons(Evidence(nothing, facts(imported=file())))
+    ((found, _),) = rule.reasons(Evidence(nothing, facts(imported=file())))
     assert found.measured == "imported from aiperf 0.13.0 (records); client not verified"
     assert (found.code, found.verdict) == (IssueCode.CLIENT_UNVERIFIED, "SUSPECT")
     assert list(rule.reasons(Evidence(nothing, facts(imported=None)))) == []
