@@ -10,7 +10,7 @@ from harness.metrics.latency import at_once, unseen_tokens, with_silent_tokens
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.model.numbers import apart, percent_apart
 from harness.records.layout import UNKNOWN
-from harness.validity.client import LATE_PART, late_part, merged_events, rarely_late
+from harness.validity.client import late_part, merged_events, rarely_late
 from harness.validity.rule import Evidence, Rule, Violation
 
 MERGED_GAPS = 0.01
@@ -32,9 +32,9 @@ SEVERAL_PER_EVENT = 1.1
     metrics=("itl_ms",),
 )
 def _itl_merged(cell: Evidence) -> Iterator[Violation]:
-    ours = late_part(cell)
-    if any(merged_events.find(cell)) if ours is None else ours > LATE_PART:  # then it is the client's doing
+    if any(merged_events.find(cell)):  # then it is the client's doing
         return
+    ours = late_part(cell)
     rows = cell.view.answers
     # An engine whose whole answer is one event holds none of its events back.
     whole = int(np.count_nonzero(at_once(rows) & (rows["text_events"] >= 2)))

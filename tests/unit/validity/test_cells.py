@@ -135,6 +135,7 @@ def test_gaps_that_a_late_reader_lost(share, late_ms, tick_ms, expected):
         (0.2, 0.0, ["itl-merged"]),
         (0.2, 0.012, ["itl-merged"]),  # what few late looks read came together anyway
         (0.2, 0.04, ["itl-merged"]),
+        (0.03, 0.009, ["itl-merged"]),  # too few late looks to doubt the client, and a server that merges
         (0.2, 0.06, ["merged-events"]),
         (0.2, 0.2, ["merged-events"]),
         (0.01, 0.01, []),
