@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from xml.etree import ElementTree
 
 from harness.model import GateKind, GateRow, RunComparison
+from harness.model.grouping import grouped
 from harness.model.measures import measure
 from harness.report.findings.against import place_words
 from harness.report.wording import plain
@@ -21,15 +23,15 @@ class Case:
 
 def compared_cases(document: RunComparison) -> Iterator[Case]:
     """Yields a case for each figure that was compared, then one for each other row of the gate."""
-    rows = {(row.run, row.label, row.load, row.metric): row for row in document.gate}
+    rows = grouped(((row.run, row.label, row.load, row.metric), row) for row in document.gate)
     several = len({pair.a.run for pair in document.pairs}) > 1
     for pair in document.pairs:
         run = f"{pair.a.run}: " if several else ""
         for figure in pair.findings:
             name = f"{run}{pair.a.label} {figure.load.label} {measure(figure.metric).name}"
-            row = rows.pop((pair.a.run, pair.a.label, figure.load, figure.metric), None)
-            yield Case(name, row.kind, row.why) if row else Case(name)
-    yield from map(row_case, rows.values())
+            found = rows.pop((pair.a.run, pair.a.label, figure.load, figure.metric), ())
+            yield from [Case(name, row.kind, row.why) for row in found] or [Case(name)]
+    yield from map(row_case, chain.from_iterable(rows.values()))
 
 
 def row_case(row: GateRow) -> Case:

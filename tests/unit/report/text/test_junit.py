@@ -2,6 +2,9 @@
 
 from xml.etree import ElementTree
 
+from msgspec import structs
+
+from harness.model import GateRow, LoadPoint
 from harness.report.text.junit import Case, compared_cases, junit
 from harness.verdicts.baseline import compare_runs
 from tests.unit.verdicts.test_baseline import run
@@ -45,3 +48,18 @@ def test_each_compared_figure_is_a_test_and_so_is_each_other_row():
     assert ("vllm c4 TTFT p50", "slower") in failed
     assert ("vllm c4 missing", "missing") in failed
     assert len(failed) == len(document.gate)
+
+
+def test_each_row_of_one_load_is_a_test_of_its_own():
+    document = compare_runs([run("old", cells("vllm", 100)), run("new", cells("vllm", 130, noise=-NOISE))])
+    place = GateRow(
+        kind="failures", run="new", label="vllm", load=LoadPoint("concurrency", 4), metric=None, why="3 of 8"
+    )
+    rows = [place, structs.replace(place, kind="stalls"), structs.replace(place, kind="not compared")]
+    found = [*compared_cases(structs.replace(document, gate=(*document.gate, *rows)))]
+    assert [case.name for case in found[-3:]] == [
+        "vllm c4 failures",
+        "vllm c4 stalls",
+        "vllm c4 not compared",
+    ]
+    assert sum(case.kind is not None for case in found) == len(document.gate) + 3
