@@ -1,6 +1,6 @@
 """Limits of [slo] as a gate: which backend keeps which of them at each load of a run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -21,15 +21,18 @@ class LimitCheck:
     row: GateRow | None  # what a gate fails on; None: every valid repeat keeps the limit
 
 
-def limit_checks(summary: Summary, slo: Mapping[str, Mapping[str, float]]) -> Iterator[LimitCheck]:
-    """Yields a check for each limit of `slo`. What no valid repeat measured is not kept."""
+def limit_checks(
+    summary: Summary, slo: Mapping[str, Mapping[str, float]], planned: Iterable[tuple[str, LoadPoint]]
+) -> Iterator[LimitCheck]:
+    """Yields a check for each limit of `slo` at each load that was `planned` of a backend, once however many
+    repeats were. What no valid repeat measured is not kept.
+    """
     cells = grouped(((cell.label, cell.point), cell) for cell in summary.cells)
-    for (label, load), mine in cells.items():
-        usable = [cell for cell in mine if not cell.invalid and cell.slo]
+    for label, load in dict.fromkeys(planned):
         for metric, limits in slo.items():
             for share, limit_ms in limits.items():
                 path = f"{metric}.{share}"
-                found = _missed(usable, path, limit_ms)
+                found = _missed(cells.get((label, load), ()), path, limit_ms)
                 row = found and GateRow(
                     kind=found[0], run=summary.run, label=label, load=load, metric=path, why=found[1]
                 )
@@ -41,12 +44,12 @@ def _missed(cells: Sequence[CellResult], path: str, limit_ms: float) -> tuple[Ga
     limits = [
         (cell, limit)
         for cell in cells
-        for limit in (cell.slo.limits if cell.slo else ())
+        for limit in (cell.slo.limits if cell.slo and not cell.invalid else ())
         if f"{limit.metric}.{limit.share}" == path and limit.limit_ms == limit_ms
     ]
-    missed = [(cell, limit) for cell, limit in limits if not limit.met]
     if not limits:
-        return "missing", "no valid repeat"
+        return "missing", "no valid repeat" if cells else "not measured"
+    missed = [(cell, limit) for cell, limit in limits if not limit.met]
     if not missed:
         return None
     values = [value for cell, _ in missed if (value := number_at(cell, path)) is not None]

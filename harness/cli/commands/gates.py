@@ -1,14 +1,15 @@
 """Gates of commands: --fail-on limits of `bench run`, and --junit of every gate."""
 
 import argparse
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.display.result import Result, Screen
 from harness.cli.flags import options
-from harness.errors import ExitCode, SpecError, writing
-from harness.model import GateKind, Summary
+from harness.errors import ExitCode, SpecError, StorageError, writing
+from harness.model import GateKind, LoadPoint, Summary
 
 if TYPE_CHECKING:
     from harness.report.text.junit import Case
@@ -26,33 +27,49 @@ def add_junit(parser: argparse._ActionsContainer) -> None:
 
 
 def check_junit(path: Path | None, fail_on: Sequence[str]) -> None:
-    """Raises SpecError without a gate, and StorageError for a file that cannot be written."""
+    """Raises SpecError without a gate or for a file of a run, and StorageError for a file that cannot be
+    written: before anything is measured.
+    """
+    from harness.store import refuse_file_of_run
+
     if path is None:
         return
+    where = f"--junit {path}"
     if not fail_on:
         raise SpecError("only applies to --fail-on", where="--junit", hint="--fail-on is the gate")
-    options.check_folder(path.parent, f"--junit {path}")
+    options.check_folder(path.parent, where)
+    if path.is_dir():
+        raise StorageError("is a folder, not a file", where=where, hint="name a file in it")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise StorageError("cannot be written", where=where, hint="choose another file")
+    refuse_file_of_run(path, where)
 
 
 def write_junit(path: Path, suite: str, cases: "Iterable[Case]", accepted: Iterable[GateKind] = ()) -> None:
     from harness.report.text.junit import junit
-    from harness.store import refuse_file_of_run
 
-    refuse_file_of_run(path, f"--junit {path}")
     text = junit(suite, cases, accepted)
     with writing(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def judged_limits(summary: Summary, slo: Mapping[str, Mapping[str, float]], path: Path | None) -> Result:
-    """The gate's section and exit code, of a run with limits."""
+def judged_limits(
+    summary: Summary,
+    code: ExitCode,
+    slo: Mapping[str, Mapping[str, float]],
+    planned: Iterable[tuple[str, LoadPoint]],
+    path: Path | None,
+) -> Result:
+    """The gate's section and exit code. `code`: that of the run, which says more than the gate does where
+    something was not measured; a limit that was missed counts whatever else went wrong.
+    """
     from harness.report.blocks.comparison import gate
     from harness.report.text.junit import Case
     from harness.report.text.terminal_text import terminal
     from harness.verdicts.limits import limit_checks
 
-    checks = [*limit_checks(summary, slo)]
+    checks = [*limit_checks(summary, slo, planned)]
     rows = [check.row for check in checks if check.row]
     if path:
         cases = (
@@ -62,9 +79,11 @@ def judged_limits(summary: Summary, slo: Mapping[str, Mapping[str, float]], path
         )
         write_junit(path, summary.scenario, cases)
     worse = any(row.kind == "limit" for row in rows)
-    section = gate(rows, failed=bool(rows) or not checks, worse=worse)
+    if worse or (rows and not code):
+        code = ExitCode.LIMIT_FAILED
+    section = gate(rows, failed=bool(code), worse=worse)
 
     def text(screen: Screen) -> str:
         return terminal([section], screen.width, screen.color)
 
-    return Result(text, code=ExitCode.LIMIT_FAILED if rows or not checks else ExitCode.OK)
+    return Result(text, code=code)

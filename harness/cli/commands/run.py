@@ -336,7 +336,8 @@ def measure(given: Options, sketch: "Sketch | None" = None) -> Result:
     begin = partial(started, prepared, anyway=given.anyway)
     if given.fail_on is None:
         return run_and_show(prepared, begin, given, sketch)
-    judge = partial(gates.judged_limits, slo=prepared.scenario.slo, path=given.junit)
+    planned = [(prepared.of(cell).label, cell.load) for block in prepared.plan for cell in block.cells]
+    judge = partial(gates.judged_limits, slo=prepared.scenario.slo, planned=planned, path=given.junit)
     return run_and_show(prepared, begin, given, sketch, judge)
 
 

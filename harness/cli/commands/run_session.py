@@ -57,10 +57,10 @@ def run_and_show(
     begin: Callable[[Ui], AbstractContextManager[Run]],
     form: RunOutput,
     sketch: Sketch | None = None,
-    judge: Callable[[Summary], Result] = lambda _summary: Result(),
+    judge: Callable[[Summary, ExitCode], Result] = lambda _summary, code: Result(code=code),
 ) -> Result:
     """Prints while the run's folder is held; the result that is left is its exit code and what to do next.
-    `judge`: the gate on a run that came to its end, whose code counts where nothing else went wrong.
+    `judge`: the gate on a run that came to its end, whose code it gets.
     """
     with closing(progress_display(verbose=form.verbose)) as ui, serving(form.metrics_port, ui.state):
         launches = (backend.launch for backend in prepared.backends)
@@ -81,8 +81,8 @@ def run_and_show(
     if cut_short:
         kept = "interrupted: what was measured is kept; to make the report:"
         return Result(code=ExitCode.INTERRUPTED, notes=_next(kept, f"report {path}"))
-    judged, code = judge(run.summary), exit_code(run.summary, failures=bool(run.failures))
-    return replace(judged, code=code or judged.code, notes=_failed(run))
+    code = exit_code(run.summary, failures=bool(run.failures))
+    return replace(judge(run.summary, code), notes=_failed(run))
 
 
 def _next(kept: str, command: str) -> list[str]:

@@ -39,7 +39,7 @@ INVALID = {"verdict": "INVALID", "reasons": []}
     ],
 )
 def test_a_limit_fails_where_a_valid_repeat_misses_it_or_none_is_there(cells, row):
-    (check,) = limit_checks(summary(*cells), SLO)
+    (check,) = limit_checks(summary(*cells), SLO, [("vllm", C4)] * len(cells))
     assert (check.label, check.load, check.words) == ("vllm", C4, "TTFT p90 ≤ 100 ms")
     assert (check.row and (check.row.kind, check.row.why)) == row
     assert check.row is None or (check.row.label, check.row.metric) == ("vllm", "ttft_ms.p90")
@@ -50,6 +50,19 @@ def test_each_backend_load_and_limit_has_a_check():
         cell(label, {"kind": "concurrency", "value": load}) for label in ("vllm", "tgi") for load in (1, 4)
     ]
     slo = {"ttft_ms": {"p50": 1.0, "p99": 2.0}, "e2e_ms": {"max": 3.0}}
-    found = [(check.label, check.load.value, check.words) for check in limit_checks(summary(*cells), slo)]
+    planned = [(each.label, each.point) for each in cells]
+    checks = limit_checks(summary(*cells), slo, planned)
+    found = [(check.label, check.load.value, check.words) for check in checks]
     words = ("TTFT p50 ≤ 1 ms", "TTFT p99 ≤ 2 ms", "E2E max ≤ 3 ms")
     assert found == [(label, load, each) for label in ("vllm", "tgi") for load in (1, 4) for each in words]
+
+
+def test_what_was_planned_and_never_measured_is_missing():
+    """A server that was gone leaves no cell behind."""
+    planned = [("vllm", C4), ("vllm", LoadPoint("concurrency", 8)), ("gone", C4)]
+    checks = limit_checks(summary(limited(80, 1)), SLO, planned)
+    rows = [
+        (check.label, check.load.label, check.row and (check.row.kind, check.row.why)) for check in checks
+    ]
+    missing = ("missing", "not measured")
+    assert rows == [("vllm", "c4", None), ("vllm", "c8", missing), ("gone", "c4", missing)]

@@ -6,11 +6,13 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.cli.commands.gates import judged_limits
+from harness.cli.display.result import Screen
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.store.find import SEALED
 from tests.factories.summaries import summary
 from tests.unit.cli.commands.test_compare import SLOWER, compared  # noqa: F401 – a fixture
-from tests.unit.verdicts.test_limits import SLO, limited
+from tests.unit.verdicts.test_limits import C4, INVALID, SLO, limited
 
 RUN = ("run", "--scenario", "fixed-length", "--backends", "vllm", "--launch", "simulate", "--dry-run")
 LIMIT = ("--set", "slo.ttft_ms.p95=500")
@@ -42,21 +44,47 @@ def test_a_file_below_a_file_is_found_before_the_run(capsys, tmp_path, monkeypat
     assert not Path("new").exists()  # a dry run writes nothing
 
 
+def test_a_file_that_cannot_be_written_is_found_before_the_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("kept.xml").touch()
+    Path("run").mkdir()
+    for name in SEALED:
+        (Path("run") / name).touch()
+    monkeypatch.setattr("os.access", lambda path, _mode: Path(path).name != "kept.xml")
+    for file, why, code in (
+        ("run", "is a folder, not a file", ExitCode.SETUP),
+        ("kept.xml", "cannot be written", ExitCode.SETUP),
+        ("run/summary.json", "would be a file of the run", ExitCode.USAGE),
+    ):
+        assert main([*RUN, *LIMIT, "--fail-on", "limits", "--junit", file]) == code
+        assert f"--junit {file}: {why}" in capsys.readouterr().err
+
+
+KEPT, MISSED, INVALID_ONE = limited(80, 1), limited(140, 0.5), limited(80, 1, validity=INVALID)
+
+
 @pytest.mark.parametrize(
-    ("cells", "code"),
+    ("cells", "of_run", "code", "printed"),
     [
-        ([limited(80, 1)], ExitCode.OK),
-        ([limited(140, 0.5)], ExitCode.LIMIT_FAILED),
-        ([], ExitCode.LIMIT_FAILED),
+        ([KEPT], ExitCode.OK, ExitCode.OK, "gate: passed"),
+        ([MISSED], ExitCode.OK, ExitCode.LIMIT_FAILED, "gate: failed"),
+        ([], ExitCode.OK, ExitCode.LIMIT_FAILED, "gate: not decided"),
+        # The code of the run says more than that something is missing, and less than a limit that was missed.
+        ([], ExitCode.SETUP, ExitCode.SETUP, "gate: not decided"),
+        ([INVALID_ONE], ExitCode.INVALID, ExitCode.INVALID, "gate: not decided"),
+        ([KEPT], ExitCode.SETUP, ExitCode.SETUP, "gate: not decided"),
+        ([MISSED], ExitCode.SETUP, ExitCode.LIMIT_FAILED, "gate: failed"),
     ],
 )
-def test_limits_decide_the_exit_code_and_the_file(cells, code, tmp_path):
+def test_limits_decide_the_exit_code_and_the_file(cells, of_run, code, printed, tmp_path):
     """A run that measured nothing keeps no limit."""
     file = tmp_path / "new" / "x.xml"
-    assert judged_limits(summary(*cells), SLO, file).code == code
+    result = judged_limits(summary(*cells), of_run, SLO, [("vllm", C4)], file)
+    assert result.code == code
+    assert result.text(Screen(80, 80, color=False)).lstrip().startswith(printed)
     (suite,) = ElementTree.parse(file).getroot()
-    assert [case.get("name") for case in suite] == ["vllm c4 TTFT p90 ≤ 100 ms"] * len(cells)
-    assert int(suite.get("failures")) == (1 if cells and code else 0)
+    assert [case.get("name") for case in suite] == ["vllm c4 TTFT p90 ≤ 100 ms"]
+    assert int(suite.get("failures")) == (0 if cells == [KEPT] else 1)
 
 
 def test_a_comparison_writes_its_gate(compared, tmp_path):  # noqa: F811
