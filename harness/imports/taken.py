@@ -82,8 +82,8 @@ def _no_records() -> Records:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """`started_unix_ns`: None if the file does not say. `cap`: most requests in flight. `settings`: those of
-    the server, which repeats share. What was planned follows from the requests. Of a summary `answered` and
-    `failed` say it, what is known and, where nothing else was, what was taken.
+    the server, which repeats share. `planned` follows from the requests. Of a summary `facts` follow from
+    `answered` and `failed`, and so do `planned` and `took` where its reader leaves them out.
     """
 
     tool: str
