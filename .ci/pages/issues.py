@@ -34,8 +34,8 @@ Of several causes an engine that died or restarted comes first, then a machine t
 come the client, the machine and the engine. The client comes last where its fault only made the load easier:
 idle slots fail no request.
 
-A reason that another one explains is left out, where that one is no lesser doubt: one reason, one advice.
-Usage that is wrong in prompt tokens alone explains none.
+A rule explains others where its verdict is the gravest that it has. Their reasons are left out: one reason,
+one advice. Usage that is wrong in prompt tokens alone explains none.
 
 | broken | explains |
 |---|---|

@@ -7,7 +7,7 @@ SUSPECT: usable with the stated doubt.
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from harness.model import VERDICTS, Cause, Imported, IssueCode, Reason, Validity, known
+from harness.model import Cause, Imported, IssueCode, Reason, Validity, known
 from harness.validity import (
     answers,
     arrivals,
@@ -65,24 +65,11 @@ RULES: Mapping[IssueCode, Rule] = MappingProxyType(
 def judge(cell: Evidence) -> Validity:
     applied = (rule for rule in RULES.values() if imported.applies(rule.code, cell.facts.imported))
     found = [reason for rule in applied for reason in rule.reasons(cell)]
-    reasons = [
-        reason
-        for reason, _ in found
-        if not any(reason.code in explained and _outweighs(root, reason) for root, explained in found)
-    ]
+    explained = {code for _, codes in found for code in codes}
+    reasons = [reason for reason, _ in found if reason.code not in explained]
     if cell.facts.imported is not None:
         reasons = [imported.for_another_client(reason) for reason in reasons]
     return Validity.of(reasons)
-
-
-def _outweighs(root: Reason, reason: Reason) -> bool:
-    """Whether a reason that follows from another one adds no doubt to it."""
-    rule, other = RULES[root.code], RULES[reason.code]
-    return (
-        VERDICTS.index(root.verdict) >= VERDICTS.index(reason.verdict)
-        and (not root.metrics or (reason.metrics != () and set(reason.metrics) <= set(root.metrics)))
-        and (root.verdict == "INVALID" or rule.eases or not other.eases)
-    )
 
 
 def unchecked(file: Imported | None) -> list[IssueCode]:

@@ -133,8 +133,8 @@ class Rule:
 
     eases: it can make a load look easier than it is, so a capacity search does not count such a cell as kept.
     certain: nothing that the load generator does can cause it.
-    explains: rules that it breaks as well, with no cause of their own; `judge` leaves these out where it
-    doubts as much.
+    explains: rules that it breaks as well, with no cause of their own, where its verdict is the gravest of
+    its own; `judge` leaves these out. A lesser doubt is too small to be the cause of theirs.
     metrics: names of those that it makes doubtful; () stands for all.
     """
 
@@ -166,4 +166,5 @@ class Rule:
                 violation.change,
                 violation.cause,
             )
-            yield reason, self.explains if violation.explains is None else violation.explains
+            explains = self.explains if violation.explains is None else violation.explains
+            yield reason, explains if reason.verdict == self.verdicts[-1] else ()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import IssueCode, Reason, Validity, as_json, from_json
+from harness.model import VERDICTS, IssueCode, Reason, Validity, as_json, from_json
 from harness.validity import FAMILIES, RULES, blame, decisive, eases
 from harness.validity.notices import NOTICES, OF_KIND
 from tests.factories.summaries import verdict
@@ -82,6 +82,14 @@ def test_no_reason_is_left_out_for_the_sake_of_one_that_is_left_out_for_it():
             reached |= ahead
             ahead = set().union(*(explained.get(other, set()) for other in ahead)) - reached
         assert code not in reached
+
+
+def test_a_reason_that_is_left_out_adds_no_doubt_to_the_one_that_explains_it():
+    for rule in RULES.values():
+        for other in map(RULES.__getitem__, rule.explains):
+            assert VERDICTS.index(rule.verdicts[-1]) >= VERDICTS.index(other.verdicts[-1])
+            assert not rule.metrics or (other.metrics and set(other.metrics) <= set(rule.metrics))
+            assert rule.verdicts[-1] == "INVALID" or rule.eases or not other.eases
 
 
 @pytest.mark.parametrize(

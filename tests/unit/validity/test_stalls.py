@@ -41,12 +41,13 @@ def test_many_short_stalls_are_one_long_one():
     [
         (2000, [], {"client-stalled"}),
         (2000, [(3.0, 2000)], {"machine-stalled"}),
-        (120, [], {"client-stalled", "merged-events"}),  # SUSPECT: no reason for what is INVALID
+        (120, [], {"client-stalled", "merged-events", "loop-lag"}),  # SUSPECT: that does not take so long
     ],
 )
-def test_what_a_stall_made_late_is_no_second_doubt(lasted_ms, sampler, found):
+@pytest.mark.parametrize("merged", [0.2, 0.08])
+def test_what_a_stall_made_late_is_no_second_doubt(lasted_ms, sampler, found, merged):
     rows = without(answers(), 3000, 5000) if sampler else answers()
-    client = {"client__loop_lag_ms": LATE, "client__merged_share": 0.2}
+    client = {"client__loop_lag_ms": LATE, "client__merged_share": merged}
     about = told(stall(3.0, lasted_ms), sampler=sampler, **client)
     assert reasons(records(*rows), about).keys() == found
 
