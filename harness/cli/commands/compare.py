@@ -124,7 +124,8 @@ def main(given: Options) -> Result:
         if given.junit:
             from harness.report.text.junit import compared_cases
 
-            gates.write_junit(given.junit, "bench compare", compared_cases(document), accepted)
+            cases = compared_cases(document, speed="slower" in given.fail_on)
+            gates.write_junit(given.junit, "bench compare", cases, accepted)
         failed = failed or any(row.kind not in accepted for row in document.gate)
     skipped = given.undecided == "skip" and not any(row.kind in _WORSE for row in document.gate)
     judged = [gate(document.gate, failed=failed, worse=not skipped)] if given.fail_on else []
