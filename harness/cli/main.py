@@ -4,8 +4,10 @@ import argparse
 import json
 import re
 import resource
+import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from harness.cli.display import streams
@@ -40,7 +42,7 @@ _NEXT_STEP = """Where to start:
 def main(arguments: Sequence[str] | None = None) -> int:
     streams.prepare()
     try:
-        with streams.printed():
+        with _stopped_as_by_ctrl_c(), streams.printed():
             return _run_guarded(list(sys.argv[1:] if arguments is None else arguments))
     except BenchError as error:  # of the output itself
         return _print_error(error)
@@ -49,6 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
     except streams.UnreadError:
         return ExitCode.UNREAD
+
+
+@contextmanager
+def _stopped_as_by_ctrl_c() -> Iterator[None]:
+    """SIGTERM, which CI runners, `timeout` and Docker send, lets a command remove what is temporary."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run_guarded(given: list[str]) -> int:

@@ -1,7 +1,6 @@
 """`bench report`: everything that can be derived from a run folder, derived again; or one page of several."""
 
 import argparse
-import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from harness.cli.display.result import Result, put
 from harness.cli.flags import options
 from harness.cli.typed import ResultForms, typed
 from harness.errors import SpecError, page_address
+from harness.host import scratch
 from harness.model import Prices
 from harness.model.lines import wrap
 
@@ -59,7 +59,7 @@ def main(given: Options) -> Result:
     with ExitStack() as stack:
         imports = given.out
         if given.tool:  # runs that are made of files for --as are removed afterwards
-            imports = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-import-")))
+            imports = stack.enter_context(scratch.folder("import"))
         for name in given.runs:
             found = results_at(name)
             folder = made([found], imports, [name]) if found else open_run(name, given.out)

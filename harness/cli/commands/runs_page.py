@@ -1,7 +1,6 @@
 """The page of several runs, as `bench report --html` and `bench compare --html` write it."""
 
 import argparse
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.display.output import print_note
 from harness.errors import SpecError, writing
+from harness.host import scratch
 from harness.model import RunComparison
 from harness.model.grouping import grouped
 from harness.untrusted import inert
@@ -49,10 +49,10 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
     found = {name: results_at(name) for name in names}
     own = _own_names([name for name, files in found.items() if files])
     loaded = []
-    with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
+    with scratch.folder("import") as imports:
         for index, name in enumerate(names):
             files = found[name]
-            source = _imported(files, name, Path(imports, str(index), own[name])) if files else name
+            source = _imported(files, name, imports / str(index) / own[name]) if files else name
             run = load_run(source, results, unverified=unverified)
             loaded.append(replace(run, samples=dict(run.samples)) if files else run)  # its folder goes
             for note in loaded[-1].notes:

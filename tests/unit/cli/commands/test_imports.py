@@ -1,11 +1,16 @@
 """`bench import`: whose results a word names, what is said of the files, and which folders are runs."""
 
+import os
+import signal
+import tempfile
+
 import pytest
 
 from harness.cli.commands import imports
 from harness.cli.commands.imports import Found, made, results_at
 from harness.cli.commands.runs_page import opened
-from harness.errors import SpecError
+from harness.cli.main import main
+from harness.errors import ExitCode, SpecError
 from harness.imports import TOOLS
 from tests.factories import foreign
 
@@ -116,3 +121,28 @@ def test_folders_with_long_names_tell_files_apart(tmp_path):
         for number, folder in enumerate(folders)
     ]
     assert len({run.name for run in opened(paths, tmp_path)}) == 4
+
+
+@pytest.mark.parametrize("words", [["compare"], ["report", "--as", "vllm"]])
+def test_a_job_that_is_stopped_leaves_no_imported_run(words, tmp_path, monkeypatch, capsys):
+    """CI runners and `timeout` send SIGTERM."""
+    file = foreign.write(tmp_path / "r.json", foreign.vllm_summary())
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    left = []
+
+    def stopped(*_):
+        left.extend(temporary.iterdir())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("harness.imports.imported", stopped)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # else it would end the tests
+    try:
+        assert main([*words, str(file)]) == ExitCode.INTERRUPTED
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "interrupted" in capsys.readouterr().err
+    assert left
+    assert not list(temporary.iterdir())
