@@ -18,15 +18,15 @@ def quotient(amount: float | None, divisor: float | None) -> float | None:
     return amount / divisor if amount is not None and divisor else None
 
 
-def number(value: float) -> str:
-    """Three significant digits, whole numbers from a hundred on."""
+def number(value: float, *marks: float) -> str:
+    """Three significant digits, whole numbers from a hundred on; more where it reads as a mark."""
     size = abs(value)
     if size == 0:
         return "0"
     if size <= 0.0095:  # which three decimals would show as 0.009, less than 0.00949
         return f"{value:.2g}"
     decimals = sum(size < limit for limit in (99.95, 9.995, 0.9995))
-    return f"{value:.{decimals}f}"
+    return fixed(value, digits_apart(value, *marks, least=decimals))
 
 
 def short(value: float, digits: int = 3) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def judged_limits(
     """The gate's section and exit code. `code`: that of the run, which says more than the gate does where
     something was not measured; a limit that was missed counts whatever else went wrong.
     """
+    from harness.report.blocks.block import Line
     from harness.report.blocks.comparison import gate
     from harness.report.text.junit import Case
     from harness.report.text.terminal_text import terminal
@@ -82,6 +84,9 @@ def judged_limits(
     if worse or (rows and not code):
         code = ExitCode.LIMIT_FAILED
     section = gate(rows, failed=bool(code), worse=worse)
+    if code and not rows:
+        kept = f"what was measured keeps every limit, and the run ended with exit code {int(code)}"
+        section = replace(section, blocks=[Line(kept)])
 
     def text(screen: Screen) -> str:
         return terminal([section], screen.width, screen.color)

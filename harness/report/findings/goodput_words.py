@@ -62,7 +62,7 @@ def _kept_by(group: Group, limit: Limit) -> str:
 def _missed(row: Row, limit: Limit, met: Sequence[bool]) -> str:
     """`tgi (707 ms, in 1 of 3 repeats)`: the median of the repeats, where it is beyond the limit."""
     value = row.median(f"{limit.metric}.{limit.share}")
-    parts = [f"{number(value)} ms"] if value is not None and value > limit.limit_ms else []
+    parts = [f"{number(value, limit.limit_ms)} ms"] if value is not None and value > limit.limit_ms else []
     parts += [f"in {met.count(False)} of {counted(len(met), row.unit)}"] if any(met) else []
     return f"{row.label} ({', '.join(parts)})" if parts else row.label
 

@@ -117,6 +117,20 @@ def test_a_share_below_its_limit_never_reads_as_the_limit(share, limit, text):
 
 
 @pytest.mark.parametrize(
+    ("value", "limit", "text"),
+    [
+        (140.4, 100, "140"),
+        (100.3, 100, "100.3"),
+        (100.0004, 100, "100.0004"),
+        (5.004, 5, "5.004"),
+        (99, 100, "99.0"),
+    ],
+)
+def test_a_number_does_not_read_as_a_limit_that_it_is_not(value, limit, text):
+    assert number(value, limit) == text
+
+
+@pytest.mark.parametrize(
     ("share", "text"),
     [(0.0, "0"), (0.5, "50.0"), (0.9, "90.0"), (0.9997, "99.97"), (1.0, "100"), (1.2, "120")],
 )

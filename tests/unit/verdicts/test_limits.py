@@ -21,6 +21,17 @@ def limited(p90, within, *, repeat=0, met=None, **changes):
 INVALID = {"verdict": "INVALID", "reasons": []}
 
 
+def refused(failed, *codes, **changes):
+    """A repeat that this many failed requests of 32 made INVALID, and these codes."""
+    reasons = [
+        {"code": code, "verdict": "INVALID", "measured": "", "limit": "", "hint": ""}
+        for code in ("failed-requests", *codes)
+    ]
+    validity = {"verdict": "INVALID", "reasons": reasons}
+    requests = {"ok": 32 - failed, "failed": failed}
+    return limited(80, 1 - failed / 32, validity=validity, requests=requests, **changes)
+
+
 @pytest.mark.parametrize(
     ("cells", "row"),
     [
@@ -35,7 +46,18 @@ INVALID = {"verdict": "INVALID", "reasons": []}
         ([limited(None, 0.5)], ("limit", "50% of the requests inside, limit 100 ms")),
         ([limited(80, 1, validity=INVALID)], ("missing", "no valid repeat")),
         ([limited(80, 1), limited(900, 0, repeat=1, validity=INVALID)], None),
-        ([cell("vllm")], ("missing", "no valid repeat")),
+        ([cell("vllm")], ("missing", "a latency with a limit is not known")),
+        # No figure reads as the limit that it misses.
+        ([limited(100.3, 0.5)], ("limit", "100.3 ms, limit 100 ms")),
+        ([limited(80, 0.89996)], ("limit", "89.996% of the requests inside, limit 100 ms")),
+        # Failed requests are the server's, also where they are so many that the repeat is INVALID.
+        ([refused(4)], ("limit", "87.5% of the requests inside, limit 100 ms")),
+        (
+            [limited(80, 1), refused(4, repeat=1)],
+            ("limit", "87.5% of the requests inside, limit 100 ms, in 1 of 2 repeats"),
+        ),
+        ([refused(3)], ("missing", "no valid repeat")),
+        ([refused(4, "client-busy")], ("missing", "no valid repeat")),
     ],
 )
 def test_a_limit_fails_where_a_valid_repeat_misses_it_or_none_is_there(cells, row):

@@ -72,7 +72,12 @@ KEPT, MISSED, INVALID_ONE = limited(80, 1), limited(140, 0.5), limited(80, 1, va
         # The code of the run says more than that something is missing, and less than a limit that was missed.
         ([], ExitCode.SETUP, ExitCode.SETUP, "gate: not decided"),
         ([INVALID_ONE], ExitCode.INVALID, ExitCode.INVALID, "gate: not decided"),
-        ([KEPT], ExitCode.SETUP, ExitCode.SETUP, "gate: not decided"),
+        (
+            [KEPT],
+            ExitCode.SETUP,
+            ExitCode.SETUP,
+            "gate: not decided\n  what was measured keeps every limit, and the run ended with exit code 3",
+        ),
         ([MISSED], ExitCode.SETUP, ExitCode.LIMIT_FAILED, "gate: failed"),
     ],
 )
