@@ -120,8 +120,8 @@ class Liveness:
         if stop.is_set():
             return Ending("stopped", silence.why)
         began_s, limit_s, generated = time.monotonic(), min(silence.limit_s, ALIVE_S), 0.0
-        most_s = ALIVE_S
-        reporter = Reporter(say, "waiting for a short answer", lambda: f"asked again for {most_s:.0f} s")
+        most_s, why = ALIVE_S, silence.why
+        reporter = Reporter(say, "waiting for a short answer", lambda: f"for up to {most_s:.0f} s; {why}")
         fail = partial(self._failure, limit_s)
         given_up: SetupError | None = SetupError("no answer was waited for")
         tokens = _UNREAD if silence.deaf else self._unless_over(self._generated, _UNREAD, stop, reporter)
@@ -133,7 +133,7 @@ class Liveness:
                 tokens = self._unless_over(self._generated, _UNREAD, stop, reporter)
             more = 0.0 if before is None or tokens is None else tokens - before
             generated += max(0.0, more)  # not a number counts as 0
-            asked_s, most_s = time.monotonic() - began_s, limit_of(failure)
+            asked_s, most_s, why = time.monotonic() - began_s, limit_of(failure), failure.what
             may_come = more > 0 or refused or lost or before is None
             reporter.tick()
             if self.look() or not may_come or asked_s > most_s or stop.wait(ASKED_AGAIN_S):

@@ -141,7 +141,7 @@ class EngineSession(Server):
                 if self._log is not None and not error.hint:
                     error.hint = f"its log: {self._log.path}"
                 raise
-            raise self.failure(f"ended after it was ready: {ended.why}", label) from error
+            raise self.failure(ended.sentence(" after it was ready"), label) from error
 
     def begin_use(self) -> None:
         """What it logged so far, such as an exception that its start survived, is no cause of its end."""
@@ -203,7 +203,8 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
 
     with closing(session):
         if request.served_before:
-            session.away_s = _waited_for(greet, partial(restart_limit_s, ref.definition), say, ref.label)
+            limit_of = partial(restart_limit_s, ref.definition)
+            session.away_s = _waited_for(greet, limit_of, say, f"{ref.label}: waiting for {ref.url}")
         else:
             greet()
         yield session
@@ -215,14 +216,14 @@ def _waited_for(
     """Greets a server until it answers, for as long as its failure allows; the seconds that took, 0 if it did
     at once.
     """
-    most_s = away_s = 0.0
-    reporter = Reporter(say, f"{label}: waiting for an answer", lambda: f"asked again for {most_s:.0f} s")
+    most_s, away_s, why = 0.0, 0.0, ""
+    reporter = Reporter(say, label, lambda: f"for up to {most_s:.0f} s; {why}")
     while True:
         try:
             greet()
             return away_s and reporter.elapsed_s
         except (NoAnswerError, StatusError) as error:
-            most_s, away_s = limit_of(error), reporter.elapsed_s
+            most_s, away_s, why = limit_of(error), reporter.elapsed_s, error.what
             if away_s >= most_s:
                 what = f"{error.what}; asked again for {away_s:.0f} s"
                 raise SetupError(what, where=error.where, hint=error.hint) from error

@@ -17,7 +17,7 @@ _HINTS: dict[EndKind, str] = {
     "hung": "{log}; in another run, `py-spy dump --pid PID` of it shows where it stands; "
     "try a lower load too",
     "overloaded": "{log}; lower the load; does it, or a proxy before it, notice that a client leaves?",
-    "refused": "{log}; lower the load, or raise the limits of a gateway before it",
+    "refused": "{log}; where a load was too much, lower it, or raise the limits of a gateway before it",
     "slow": _LOWER,
     "stopped": _LOWER,
 }

@@ -192,6 +192,7 @@ class Run(Lives):
         if not self.interrupted and self.questions.unasked(asked.label):
             began_s = time.monotonic()
             with self.recorded(block):
+                self.awaited(asked.label, "the agreement questions", engine)
                 workloads = partial(self.workloads_of, block, engine)
                 self.interrupted |= self.questions.ask(asked, engine, workloads)
             self.asking_s += time.monotonic() - began_s

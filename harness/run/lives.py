@@ -12,7 +12,7 @@ from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host.proxy import way_round
 from harness.model import WorkloadCards
-from harness.model.ending import LATER_LOADS
+from harness.model.ending import LATER_LOADS, Ending
 from harness.model.numbers import counted, duration
 from harness.plan import Block, Cell, highest_load, warmup_requests
 from harness.run.keep.stored import Stored
@@ -115,14 +115,22 @@ class Lives(Stored):
         return act()
 
     def _wait(self, cell: Cell, engine: EngineSession) -> None:
-        label, began_s = self.prepared.of(cell).label, time.monotonic()
-        timeout_s = self.prepared.scenario.request.timeout_s
+        if ended := self.awaited(self.prepared.of(cell).label, cell.name, engine):
+            raise SetupError(ended.why, where=engine.base_url)
+
+    def awaited(self, label: str, before: str, engine: EngineSession) -> Ending | None:
+        """Waits for a running server that does not serve `before` something, and returns how that ended if it
+        stays away. A wait in vain counts as a failed start: a later life asks once.
+        """
+        if known := engine.liveness.look():
+            return known
+        began_s, timeout_s = time.monotonic(), self.prepared.scenario.request.timeout_s
         found = engine.liveness.before_load(timeout_s, lambda text: self.ui.stage(f"{label}: {text}"))
-        if found and found.kind not in LATER_LOADS:
-            self.failed_starts[label] += 1  # a later life asks once, and does not wait as long again
-            raise SetupError(found.why, where=engine.base_url)
-        if found:
-            self._came_back(label, cell.name, time.monotonic() - began_s)
+        if found and found.kind in LATER_LOADS:
+            self._came_back(label, before, time.monotonic() - began_s)
+            return None
+        self.failed_starts[label] += found is not None
+        return found
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
         """Resets the prefix cache before the first cell of a later repeat, where asked for, or warns."""

@@ -49,7 +49,6 @@ class Questions:
         label, definition = backend.label, backend.ref.definition
         of_text = APIS[definition.dialect.api].gives == "text"
         questions = questions_of(self.prepared.options) if of_text else agreement.load_questions()
-        engine.liveness.before_load(self.prepared.scenario.request.timeout_s, partial(self._stage, label))
         asked, missing, hint, interrupted = None, _death(engine), None, False
         if missing is None:
             try:

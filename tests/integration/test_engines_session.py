@@ -229,7 +229,7 @@ def kill_and_ask(folder):
 
 
 def test_a_question_to_an_engine_that_was_killed_says_so(tmp_path):
-    with pytest.raises(SetupError, match="ended after it was ready: killed by SIGKILL"):
+    with pytest.raises(SetupError, match="the engine died after it was ready: killed by SIGKILL"):
         kill_and_ask(tmp_path)
 
 

@@ -358,7 +358,7 @@ def test_a_server_that_dies_before_its_first_window_says_so_with_its_log(here):
     flags = (*ONCE, *FEW, "--set", "cache.state=primed")
     done = bench("run", "--scenario", "fixed-length", "--backends", "mortal,calm", *flags, code=3)
     (warning,) = [one for one in summary()["warnings"] if one["code"] == "not-measured"]
-    assert warning["text"].startswith("mortal: ended after it was ready: exit code ")
+    assert warning["text"].startswith("mortal: the engine died after it was ready: exit code ")
     assert str(run_folder() / "logs") in warning["hint"]
     assert warning["text"].splitlines()[0] in done.stderr
     assert [cell["label"] for cell in summary()["cells"]] == ["calm"]

@@ -322,7 +322,8 @@ def test_what_is_waited_for_is_shown_and_for_how_long(monkeypatch, answers):
     monkeypatch.setattr(liveness, "_LOOK_S", 0)
     monkeypatch.setattr(liveness, "_ask_shortly", lambda *_: seen.wait(30))
     assert ended(alive(), say=say).kind == "slow"
-    assert shown[0] == "waiting for a short answer (0 s): asked again for 60 s"
+    assert shown[0].startswith("waiting for a short answer (0 s): for up to 60 s; ")
+    assert shown[0].endswith(CLOSED.why)
 
 
 @pytest.mark.parametrize(
@@ -382,7 +383,7 @@ def test_a_suspected_engine_is_given_a_moment_to_be_seen_dead(monkeypatch, suspe
         (
             "refused",
             "the engine refused requests in c: why",
-            "see x.log; lower the load, or raise the limits of a gateway before it",
+            "see x.log; where a load was too much, lower it, or raise the limits of a gateway before it",
         ),
     ],
 )

@@ -13,9 +13,7 @@ from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from tests.factories.documents import made
 
-ENGINE = SimpleNamespace(
-    liveness=SimpleNamespace(look=lambda suspected: None, before_load=lambda limit_s, say: None)
-)
+ENGINE = SimpleNamespace(liveness=SimpleNamespace(look=lambda suspected: None))
 UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None)
 VALUES = {"gives": "vectors", "alone": {"q": [1.0]}, "together": {}}
 

@@ -14,12 +14,14 @@ from harness.errors import SetupError, SpecError, StorageError
 from harness.host.access import Access
 from harness.load import http2
 from harness.model import Ending, Probed
+from harness.model.ending import LATER_LOADS
 from harness.plan import Probe
 from harness.run import execute, lives
 from harness.run.conformance import without_http2
 from harness.run.execute import Run
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.lives import Lives
+from harness.run.questions import Questions
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 
@@ -167,7 +169,7 @@ def test_prompts_that_are_left_out_for_their_length_are_a_warning(
     prepared = prepare(RunOptions("prompt-file", "truth", overrides=given, out=tmp_path / "results"))
     begun = Run.start(prepared, UI)
     monkeypatch.setattr(begun, "_between_repeats", lambda *_: None)
-    looks, liveness = [], SimpleNamespace(before_load=lambda *_: None)
+    looks, liveness = [], SimpleNamespace(look=lambda: None, before_load=lambda *_: None)
     facts = {"facts": {}, "liveness": liveness, "look_again": lambda: looks.append("at a cell")}
     engine = SimpleNamespace(**facts, **vars(up(letters)))
     block = prepared.plan[0]
@@ -187,10 +189,14 @@ def attached(tmp_path, monkeypatch):
     run, asked = Run.start(prepare(options), UI), []
 
     def engine(found, *, started_here=False):
+        stays_away = found is not None and found.kind not in LATER_LOADS
         return SimpleNamespace(
             base_url="http://h:1",
             started_here=started_here,
-            liveness=SimpleNamespace(before_load=lambda *_: asked.append("wait") or found),
+            liveness=SimpleNamespace(
+                before_load=lambda *_: asked.append("wait") or found,
+                look=lambda: found if stays_away and "wait" in asked else None,
+            ),
             look_again=lambda: asked.append("look"),
         )
 
@@ -223,6 +229,35 @@ def test_one_that_stays_away_is_not_measured(attached, monkeypatch):
     with pytest.raises(AttributeError), ExitStack() as stack:  # there is no engine
         run.opened(run.prepared.plan[0], stack)
     assert [request.served_before for request in begun] == [False], "it was waited for as long as it may take"
+
+
+def test_a_wait_in_vain_counts_once_so_that_a_later_life_asks_once_more(attached, monkeypatch):
+    """What is tried again after it counted it a second time, and no later life asked the server."""
+    run, engine, asked = attached
+    server = engine(Ending("died", "refused for a minute"))
+    block, workloads = run.prepared.plan[0], SimpleNamespace(of=lambda _cell: None)
+    with pytest.raises(SetupError, match="refused for a minute"):
+        run._measure(block.cells[0], workloads, server)
+    assert asked == ["wait"]
+    assert run.failed_starts["vllm"] == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "failed"), [(None, 0), (Ending("slow", "away"), 0), (Ending("died", "away"), 1)]
+)
+def test_a_wait_before_the_agreement_questions_counts_as_one_before_a_load(
+    attached, monkeypatch, found, failed
+):
+    """The next life waited as long again."""
+    run, engine, asked = attached
+    monkeypatch.setattr(Questions, "unasked", lambda *_: True)
+    monkeypatch.setattr(Questions, "ask", lambda *_: asked.append("questions") or False)
+    run._after_cells(replace(run.prepared.plan[0], cells=()), engine(found), ended=False)
+    assert asked == ["wait", "questions"]
+    assert run.failed_starts["vllm"] == failed
+    back = [warning.text for warning in run.manifest.document.warnings if warning.code == "another-start"]
+    assert len(back) == (found is not None and not failed)
+    assert all(text.startswith("vllm did not serve before the agreement questions") for text in back)
 
 
 @pytest.mark.parametrize(
@@ -354,7 +389,7 @@ def test_questions_are_no_cost_of_a_later_start(tmp_path, monkeypatch):
     def lasting(seconds):
         return lambda *_: clock.append(clock[-1] + seconds)
 
-    for name in ("_begin", "_probe", "_alone", "workloads_of"):
+    for name in ("_begin", "_probe", "_alone", "awaited", "workloads_of"):
         monkeypatch.setattr(run, name, lambda *_: set())
     monkeypatch.setattr(run, "opened", lasting(30.0))
     run.questions = SimpleNamespace(unasked=lambda _label: True, ask=lambda *_: bool(lasting(600.0)()))
