@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from harness.imports import serving
 from harness.imports.reader import Form, Reader, refused
@@ -22,6 +23,7 @@ from harness.imports.taken import (
     Taken,
     after_gaps,
     agree,
+    mean,
     of_reported,
 )
 from harness.model import PERCENTILES, Load
@@ -114,11 +116,13 @@ def _read(document: Document) -> Iterator[Taken]:
     rows.check_streamed()
     about = next_to(document.path, SUMMARY, _Summary, TOOL)
     if about is not None:
-        good = rows.answered
-        ends_s = float((good["end_s"] - good["sent_s"]).mean()) if len(good) else None
-        agree(f"Success Requests (in {SUMMARY})", about.answered, len(good), where)
-        agree(f"Avg TTFT (in {SUMMARY})", about.ttft_ms, rows.mean_ttft_ms, where)
-        agree(f"Avg Latency (in {SUMMARY})", about.e2e_s, ends_s, where)
+        well = rows.ended_well
+        firsts_ms = np.nan_to_num(1e3 * (well["first_s"] - well["sent_s"]))  # 0 of an answer without text
+        agree(f"Success Requests (in {SUMMARY})", about.answered, len(well), where)
+        agree(f"Avg TTFT (in {SUMMARY})", about.ttft_ms, mean(firsts_ms.tolist()), where)
+        agree(
+            f"Avg Latency (in {SUMMARY})", about.e2e_s, mean((well["end_s"] - well["sent_s"]).tolist()), where
+        )
     settings = next_to(document.path, _SETTINGS, _Settings, TOOL) or _Settings()
     load = about.load if about else UNKNOWN_LOAD
     lacks = [VERSION, INTENDED, TEXTS]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 
 from harness.imports import serving
 from harness.imports.reader import Files, Form, Reader, richest
@@ -145,9 +144,9 @@ def _check(rows: Rows, name: str, about: "_Summary", where: str) -> None:
     """Raises SpecError if a summary in the same folder differs. An answer without text is a success to the
     tool, and one of a single token has no TTFT.
     """
-    good, empty = rows.answered, np.count_nonzero(rows.measured["outcome"] == Outcome.EMPTY)
-    agree(f"count (in {name})", about.successes.count, len(good) + int(empty), where)
+    agree(f"count (in {name})", about.successes.count, len(rows.ended_well), where)
     stated = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
+    good = rows.answered
     many = good[good["output_tokens"] != 1]
     found_ms = mean((1e3 * (many["first_s"] - many["sent_s"])).tolist())
     agree(f"time_to_first_token (in {name})", stated and 1e3 * stated, found_ms, where)

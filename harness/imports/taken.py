@@ -242,6 +242,13 @@ class Rows:
         return answered
 
     @property
+    def ended_well(self) -> NDArray[np.void]:
+        """`answered`, and answers without any text, which tools count as successes."""
+        measured = self.measured
+        well: NDArray[np.void] = measured[np.isin(measured["outcome"], (Outcome.OK, Outcome.EMPTY))]
+        return well
+
+    @property
     def began_unix_ns(self) -> int | None:
         """When the first of `measured` was sent, where times are those of the day; None if none was."""
         measured = self.measured

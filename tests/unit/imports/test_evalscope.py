@@ -63,6 +63,20 @@ def test_failed_requests_stay_failed_and_one_without_text_is_empty(database):
     ]  # fmt: skip
 
 
+def test_an_answer_without_text_is_a_success_to_the_tool_and_its_ttft_is_zero(database):
+    with closing(sqlite3.connect(database)) as opened:
+        ((first_s,),) = opened.execute("SELECT first_chunk_latency FROM result WHERE rowid = 3")
+    change(
+        database, "UPDATE result SET first_chunk_latency = 0, inter_token_latencies = '[]' WHERE rowid = 3"
+    )
+    with pytest.raises(SpecError, match="Avg TTFT"):
+        read(database)
+    summary = database.with_name(NAMES[1])
+    summary.write_text(summary.read_text().replace("102.88", f"{102.88 - 1e3 * first_s / 12:.2f}"))
+    _, (taken,) = read(database)
+    assert (taken.planned, taken.load.slots) == (12, 4)
+
+
 CHANGES = [
     pytest.param("DELETE FROM result WHERE rowid = 5", "Success Requests", id="a row less"),
     pytest.param("DELETE FROM result", "holds no request", id="no row"),
