@@ -49,10 +49,11 @@ COMMANDS = {
 
 EPILOG = f"""exit codes:
   0    success
-  1    a limit or comparison failed
+  1    a limit or comparison failed, or could not be decided
   2    usage or definition
   3    setup (engine, model, port, disk)
   4    INVALID measurement
+  125  nothing worse, not all decided (compare --undecided skip)
   130  interrupted (what was measured is kept)
   141  the reader of the output went away
 

@@ -1,12 +1,15 @@
 """`--help` fits a terminal of 80 columns, and a mistyped word gets the nearest ones."""
 
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 from harness.cli.display.output import printed_command
-from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
+from harness.cli.flags.parsers import ADDRESSED, COMMANDS, EPILOG, command_parser
 from harness.cli.main import main
+from harness.errors import ExitCode
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
@@ -17,6 +20,14 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(command, capsys, monkeypat
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert any(line.startswith("usage:") for line in lines)
+
+
+def test_help_and_page_list_every_exit_code():
+    page = Path(__file__).parents[3] / "docs" / "commands.md"
+    table = page.read_text(encoding="utf-8").partition("## Exit codes")[2].partition("\n## ")[0]
+    codes = [*ExitCode]
+    assert [int(code) for code in re.findall(r"^  (\d+) ", EPILOG, re.M)] == codes
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", table, re.M)] == codes
 
 
 def test_help_of_two_urls_says_for_which_of_them_a_value_is(capsys, monkeypatch):
