@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import in_flight
-from harness.records.layout import Outcome, Phase, with_text
+from harness.records.layout import UNKNOWN, Outcome, Phase, with_text
 
 # Of the mean time in system: a shorter window holds too little of the load's course.
 MIN_STEADY_TIMES = 0.5
@@ -34,9 +34,12 @@ class Window:
 
 
 def first_measured_ns(requests: NDArray[np.void]) -> int | None:
-    """When the first request behind the warm-up was due, in an open loop, or sent; None: none was."""
+    """When the first request behind the warm-up was due, in an open loop, or sent; None: none was. Of those
+    that a load worker took with it that is not known.
+    """
     starts = requests["start_ns"][requests["phase"] != Phase.WARMUP]
-    return int(starts.min()) if len(starts) else None
+    known = starts[starts != UNKNOWN]
+    return int(known.min()) if len(known) else None
 
 
 def measured_window(
