@@ -12,7 +12,7 @@ from harness.untrusted import LIMIT
 if TYPE_CHECKING:
     from harness.apis import ApiName
 
-T = TypeVar("T", int, float, str)
+T = TypeVar("T", int, float)
 
 DEFAULT_QUESTIONS = 600  # of --accuracy alone
 _FEWEST, _MOST = 60, 10_000  # fewer show nothing that the 58 do not
@@ -66,7 +66,12 @@ def _listed(kind: Callable[[str], T], text: str) -> list[T]:
 
 whole_numbers = partial(_listed, whole_number)
 numbers = partial(_listed, number)
-names = partial(_listed, str)
+
+
+def names(text: str) -> list[str]:
+    if found := [part for part in text.split(",") if part]:
+        return found
+    raise argparse.ArgumentTypeError(f"'{text}' holds no name")
 
 
 def duration_s(text: str) -> float:

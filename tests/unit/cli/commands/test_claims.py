@@ -64,6 +64,8 @@ def test_claims_about_several_engines_are_about_all_of_them(capsys):
     assert {"A1-008", "A0-074"} <= {row["id"] for row in rows}
     assert main(["claims", "--system", "sglang,vlm"]) == ExitCode.USAGE
     assert "no claim is about 'vlm'" in capsys.readouterr().err
+    assert main(["claims", "--system", ","]) == ExitCode.USAGE
+    assert "',' holds no name" in capsys.readouterr().err
 
 
 def test_a_claim_of_certain_hardware_says_that_no_other_decides_it(capsys):
