@@ -19,6 +19,15 @@ MAX_LOOP_LAG_MS = 5.0
 MAX_STAMP_UNCERTAINTY_MS = 0.1
 # Events that share a read have one stamp, and the gap between them is lost.
 MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
+CUT_SHORT = (  # what follows where a part of the load was not sent to its end
+    IssueCode.RATE_MISSED,
+    IssueCode.ARRIVALS_DIFFER,
+    IssueCode.TOO_FEW_SAMPLES,
+    IssueCode.TOO_SHORT,
+    IssueCode.FEW_WAVES,
+    IssueCode.NOT_STEADY,
+    IssueCode.SLOT_IDLE,
+)
 LATE_PART = 0.25  # of these, in late looks: no majority, since a look that waited is not always known as late
 _MORE_WORKERS = "this machine has free cores, so let more processes send"
 _MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
@@ -40,15 +49,7 @@ def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
     hint="their requests are lost, and their error says how the process ended; SIGKILL is mostly the "
     "kernel's, for lack of memory (`dmesg`)",
     cause="client",
-    explains=(
-        IssueCode.RATE_MISSED,
-        IssueCode.ARRIVALS_DIFFER,
-        IssueCode.TOO_FEW_SAMPLES,
-        IssueCode.TOO_SHORT,
-        IssueCode.FEW_WAVES,
-        IssueCode.NOT_STEADY,
-        IssueCode.SLOT_IDLE,
-    ),
+    explains=CUT_SHORT,
 )
 def _worker_lost(cell: Evidence) -> Iterator[Violation]:
     if lost := cell.client.lost_workers:

@@ -10,8 +10,10 @@ from harness.metrics.lockstep import synchrony
 from harness.model import IssueCode, LoadNode, known
 from harness.model.numbers import apart, digits_apart, fixed
 from harness.validity.arrivals import LAG_LIMIT, lag_limit_ms
+from harness.validity.client import CUT_SHORT
 from harness.validity.medians import LEAST_ANSWERS, NOISE_ERRORS, chance_apart, compared
 from harness.validity.rule import Evidence, Rule, Violation
+from harness.validity.stalls import LATE
 
 _MOST_STALL_MS = 1000.0  # far beyond what a busy machine takes from a process
 _LEAST_SLOTS = 4  # of a node: the order of fewer settles, and its TTFT is that of their places in it
@@ -29,6 +31,7 @@ def _nodes(cell: Evidence) -> tuple[LoadNode, ...]:
     verdicts=("INVALID",),
     hint="what that node sent is missing; the other nodes' records are kept",
     cause="client",
+    explains=CUT_SHORT,
 )
 def _lost(cell: Evidence) -> Iterator[Violation]:
     lost = [f"{node.place}: {node.lost}" for node in _nodes(cell) if node.lost]
@@ -44,6 +47,7 @@ def _lost(cell: Evidence) -> Iterator[Violation]:
     verdicts=("INVALID",),
     hint="that node was frozen, moved or out of memory: what it had to send meanwhile left late",
     cause="client",
+    explains=LATE,
 )
 def _stalled(cell: Evidence) -> Iterator[Violation]:
     still = [

@@ -13,7 +13,7 @@ from harness.validity.rule import Evidence, Rule, Violation
 LOST_INVALID = 0.02
 # Then p99 is one of the answers that a stall made longer. Medians and rates still hold.
 HIT_SUSPECT = 0.01
-_LATE = (  # what a process that stands still does late
+LATE = (  # what a process that stands still does late
     IssueCode.LOOP_LAG,
     IssueCode.SCHEDULE_LAG,
     IssueCode.RATE_MISSED,
@@ -38,7 +38,7 @@ _LIMIT = (
     hint="the machine, its VM or its job was stopped or moved: measure where nobody pauses it",
     cause="machine",
     certain=True,
-    explains=_LATE,
+    explains=LATE,
 )
 def _machine(cell: Evidence) -> Iterator[Violation]:
     found = standstill(cell.view, cell.facts)
@@ -55,7 +55,7 @@ def _machine(cell: Evidence) -> Iterator[Violation]:
     verdicts=("SUSPECT", "INVALID"),
     hint="the load generator was stopped or got no CPU: leave it a core of its own",
     cause="client",
-    explains=_LATE,
+    explains=LATE,
 )
 def _client(cell: Evidence) -> Iterator[Violation]:
     found = standstill(cell.view, cell.facts)

@@ -196,6 +196,23 @@ def test_a_node_that_stood_still_is_named_and_makes_the_cell_invalid():
 
 
 @pytest.mark.parametrize(
+    ("change", "follows"),
+    [({"lost": "its process was killed"}, "too-short"), ({"longest_stall_ms": 5000.0}, "schedule-lag")],
+)
+def test_what_a_lost_or_stalled_node_did_not_do_in_time_is_no_second_doubt(change, follows):
+    late = {"samples": 2000, "p50": 1.0, "p90": 1.0, "p95": 1.0, "p99": 900.0, "max": 5000.0}
+    load = {"load": {"kind": "rate", "value": 100}, "client__send_lag_ms": late, "minimum": None}
+    found = []
+    for second in (node(name="b", workers=(1,)), node(name="b", workers=(1,), **change)):
+        about = facts(nodes=(node(), second), **load)
+        judged = judge(Evidence(RequestView(spread_over_two_nodes()), about)).reasons
+        found.append({str(reason.code) for reason in judged})
+    assert follows in found[0]
+    assert follows not in found[1]
+    assert any(code.startswith("node-") for code in found[1])
+
+
+@pytest.mark.parametrize(
     "changes", [{"start_skew_ms": 6.0}, {"clock_uncertainty_ms": 6.0}, {"start_skew_ms": -6.0}]
 )
 def test_starts_apart_or_clocks_unknown_make_it_invalid(changes):
