@@ -51,7 +51,7 @@ def _missed(cells: Sequence[CellResult], path: str, limit_ms: float) -> tuple[Ga
         for limit in (cell.slo.limits if cell.slo else ())
         if f"{limit.metric}.{limit.share}" == path
         and limit.limit_ms == limit_ms
-        and (not cell.invalid or _failed_too_many(cell, limit))
+        and (not cell.invalid or (not limit.met and _failed_too_many(cell, limit)))
     ]
     if not limits:
         return "missing", _why_missing(cells)
@@ -70,12 +70,10 @@ def _missed(cells: Sequence[CellResult], path: str, limit_ms: float) -> tuple[Ga
 
 
 def _failed_too_many(cell: CellResult, limit: Limit) -> bool:
-    """Whether an INVALID repeat misses the limit by the failed requests of the server alone."""
-    blamed = blame(cell.validity)
-    asked = cell.slo.requests if cell.slo else 0
-    return (
-        bool(blamed and blamed[0] == "engine") and cell.requests.failed > (1 - share_of(limit.share)) * asked
-    )
+    """Whether the failed requests of an INVALID repeat alone miss the limit, and the server is to blame."""
+    blamed, asked = blame(cell.validity), cell.slo.requests if cell.slo else 0
+    too_many = cell.requests.failed > (1 - share_of(limit.share)) * asked
+    return too_many and blamed is not None and blamed[0] == "engine"
 
 
 def _why_missing(cells: Sequence[CellResult]) -> str:

@@ -10,26 +10,26 @@ SLO = {"ttft_ms": {"p90": 100.0}}
 C4 = LoadPoint("concurrency", 4)
 
 
-def limited(p90, within, *, repeat=0, met=None, **changes):
+def limited(p90, within, *, repeat=0, met=None, of=32, **changes):
     """A repeat of `vllm` whose TTFT p90 has this value; `within`: share of the requests inside 100 ms."""
     met = within >= 0.9 if met is None else met
     limit = {"metric": "ttft_ms", "share": "p90", "limit_ms": 100, "within": within, "met": met}
-    slo = {"limits": [limit], "met": met, "good": round(32 * within), "requests": 32, "attainment": within}
+    slo = {"limits": [limit], "met": met, "good": round(of * within), "requests": of, "attainment": within}
     return cell("vllm", repeat=repeat, slo=slo, ttft_ms={"mean": p90, "p90": p90}, **changes)
 
 
 INVALID = {"verdict": "INVALID", "reasons": []}
 
 
-def refused(failed, *codes, **changes):
-    """A repeat that this many failed requests of 32 made INVALID, and these codes."""
+def refused(failed, *codes, of=32, **changes):
+    """A repeat that this many failed requests made INVALID, and these codes."""
     reasons = [
         {"code": code, "verdict": "INVALID", "measured": "", "limit": "", "hint": ""}
         for code in ("failed-requests", *codes)
     ]
     validity = {"verdict": "INVALID", "reasons": reasons}
-    requests = {"ok": 32 - failed, "failed": failed}
-    return limited(80, 1 - failed / 32, validity=validity, requests=requests, **changes)
+    requests = {"ok": of - failed, "failed": failed}
+    return limited(80, 1 - failed / of, of=of, validity=validity, requests=requests, **changes)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,7 @@ def refused(failed, *codes, **changes):
             ("limit", "87.5% of the requests inside, limit 100 ms, in 1 of 2 repeats"),
         ),
         ([refused(3)], ("missing", "no valid repeat")),
+        ([refused(3, of=30)], ("missing", "no valid repeat")),  # (1 - 0.9) * 30 is a little below 3
         ([refused(4, "client-busy")], ("missing", "no valid repeat")),
     ],
 )
