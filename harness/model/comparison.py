@@ -263,7 +263,7 @@ class TestedLoad(Record, frozen=True, kw_only=True):
     requests_per_s: Annotated[float | None, doc("Answers per second, mean of the cells; null: no answers.")]
     saturated: Annotated[bool, doc("Whether more load no longer meant more work done.")]
     why: Annotated[str | None, doc("Reason why a cell failed, or the sign of saturation; null: neither.")]
-    spoiled: Annotated[bool, doc("Whether the client or the machine is the reason, not the server.")] = False
+    spoiled: Annotated[bool, doc("Whether client, machine or other traffic is the reason.")] = False
     disturbed: Annotated[
         int, doc("Long probes that count in `runs` alone: measured again, most at this load did far better.")
     ] = 0

@@ -38,7 +38,7 @@ INTERVAL = 0.95
 # answer of an open loop is below the estimate, and below what was served, and its interval is wider.
 RESERVE = 0.035
 MOST_USED = 0.955  # of the highest rate at which requests left
-_SPOILED = "the client or the machine spoiled probes at"
+_SPOILED = "client, machine or other traffic spoiled probes at"
 KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
 
 

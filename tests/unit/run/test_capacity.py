@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 from types import SimpleNamespace
 
 import pytest
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from harness.errors import ExitCode
 from harness.model import (
@@ -163,17 +163,19 @@ def test_a_server_does_not_miss_limits_at_a_lowest_load_that_the_client_spoiled(
     late = [doubt("schedule-lag", "INVALID")]
     found = only([cell(2, reasons=late), cell(1, reasons=late), cell(1, repeat=1, reasons=late)], searches=1)
     assert words(found) == (
-        "vllm: not decided: the client or the machine spoiled probes at 1, 2: schedule-lag: so much"
+        "vllm: not decided: client, machine or other traffic spoiled probes at 1, 2: schedule-lag: so much"
     )
     assert why_unknown(found) == words(found).removeprefix("vllm: ")
     assert found.interval == (None, None, None)
     at_higher = cell(2, within=0.5)
     found = only([at_higher, cell(1, reasons=late), cell(1, repeat=1, reasons=late)], searches=1)
-    assert words(found).startswith("vllm: not decided: the client or the machine spoiled probes at 1: ")
+    assert words(found).startswith(
+        "vllm: not decided: client, machine or other traffic spoiled probes at 1: "
+    )
     assert found.interval == (None, None, 2), "the server itself failed at 2"
     carried = [cell(2), cell(1, reasons=late), cell(1, repeat=1, reasons=late)]
     assert words(only(carried, searches=1)).startswith(
-        "vllm: not decided: the client or the machine spoiled "
+        "vllm: not decided: client, machine or other traffic spoiled "
     )
 
 
@@ -248,7 +250,7 @@ def test_a_disturbed_probe_tells_nothing_of_its_load():
     assert (tried.runs, tried.kept, tried.disturbed) == (3, 2, 1)
     assert (tried.requests_per_s, tried.attainment, tried.why) == (12, 1.0, None)
     assert found.saturated_from is None
-    assert "; may be higher: the client or the machine spoiled probes at 16; measured" in words(found)
+    assert "; may be higher: client, machine or other traffic spoiled probes at 16; measured" in words(found)
 
 
 @pytest.mark.parametrize("limit", [6, 8, 24])
@@ -377,12 +379,15 @@ def test_a_start_that_kept_nothing_is_slow_without_a_low_end():
     )
 
 
-def test_a_probe_that_the_client_spoiled_counts_for_nothing_where_another_tells_of_its_load():
-    """Of a server of 4 slots 3 were found (3 to 4)."""
+@pytest.mark.parametrize(("code", "cause"), [("schedule-lag", UNSET), ("does-not-add-up", "either")])
+def test_a_probe_that_the_client_spoiled_counts_for_nothing_where_another_tells_of_its_load(code, cause):
+    """Of a server of 4 slots 3 were found (3 to 4). Another client of that server spoils a probe too."""
     slots = partial(cell, kind="concurrency")
-    late = [doubt("schedule-lag", "INVALID")]
+    late = [structs.replace(doubt(code, "INVALID"), cause=cause)]
     tried = [slots(4), slots(5, within=0.75), slots(4, repeat=3, reasons=late), slots(3, repeat=4)]
-    assert words(only(tried)).endswith("; may be higher: the client or the machine spoiled probes at 4")
+    assert words(only(tried)).endswith(
+        "; may be higher: client, machine or other traffic spoiled probes at 4"
+    )
     found = only([*tried, slots(4, repeat=5)])
     assert (found.value, found.interval[0]) == (4, 4)
     assert words(found).endswith("; measured again at 4: 1 disturbed probe left out")
@@ -795,7 +800,7 @@ def test_the_servers_of_the_highest_load_have_their_price():
 def test_an_answer_that_the_client_or_the_machine_brought_down_may_be_higher(code, own):
     spoiled = long(16, True, search=1, reasons=[doubt(code, "INVALID")], **served(16))
     found = only([cell(10), cell(20), long(12, True, **served(12)), spoiled])
-    higher = "; may be higher: the client or the machine spoiled probes at 16"
+    higher = "; may be higher: client, machine or other traffic spoiled probes at 16"
     assert words(found).endswith(higher) is not own
     assert [tried.value for tried in found.tested if tried.spoiled] == ([] if own else [16])
     limit = Limit(metric="ttft_ms", share="p95", limit_ms=2000.0, within=1.0, met=True)

@@ -175,11 +175,11 @@ def test_texts_and_charts_name_a_capacity_without_a_load():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"value": None}, "not decided: the client or the machine spoiled probes at 9: client-busy"),
+        ({"value": None}, "not decided: client, machine or other traffic spoiled probes at 9: client-busy"),
         ({"value": None, "kept_by_search": None, "interval": (7, None, 9)},
          "between 7 and 9 users, not confirmed by long probes: measure it again"),
         ({"tested": (spoiled(12),)},
-         "may be higher: the client or the machine spoiled probes at 12"),
+         "may be higher: client, machine or other traffic spoiled probes at 12"),
         ({"first": 1}, "without its first repeat, its requests are not known to be those of other runs"),
     ],
 )  # fmt: skip
