@@ -1,4 +1,4 @@
-"""Gates of commands: --fail-on limits of `bench run`, and --junit of every gate."""
+"""Gates of commands: --fail-on limits of `bench run`, and --junit there and of `bench compare`."""
 
 import argparse
 import os
