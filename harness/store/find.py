@@ -1,9 +1,7 @@
 """Runs found by their path, by their name, or by something in their folder."""
 
-import os
 import re
 import shlex
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -50,21 +48,12 @@ def open_run(name: str, results: Path) -> RunFolder:
 
 def _begun(before: int, folder: Path, name: str) -> Path:
     """The run that began last, or as many before it, by the time in its name, which a copy keeps."""
-    runs = [run for run in stored_runs(folder) if RUN_ID.fullmatch(run.path.name)]
-    runs.sort(key=_beginning)
+    runs = [run.path for run in stored_runs(folder) if RUN_ID.fullmatch(run.path.name)]
     if before >= len(runs):
         what = f"{counted(len(runs), 'run')} in {folder}" if runs else f"no run in {folder}"
         hint = "--out names the folder of the runs; one with a name of another form is named by its path"
         raise SpecError(what, where=name, hint=hint)
-    return runs[-1 - before].path
-
-
-def _beginning(run: RunFolder) -> tuple[str, int]:
-    """Several results may be imported within a second: their names are then in no order."""
-    written_ns = 0
-    with suppress(OSError, SpecError), run.files.opened("manifest.json") as descriptor:
-        written_ns = os.fstat(descriptor).st_mtime_ns
-    return run.path.name.partition("-")[0], written_ns
+    return runs[-1 - before]
 
 
 def run_around(path: Path) -> Path | None:

@@ -15,7 +15,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -336,14 +336,25 @@ def _lock(descriptor: int, kind: int, tries: int) -> bool | None:
 
 
 def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
-    """The runs under `results` that have a manifest, by name; none if that is no folder.
+    """The runs under `results` that have a manifest, as they began; none if that is no folder.
 
     One that may not be entered is among them where it has the name of a run: each is its owner's alone.
     """
     try:
-        return [RunFolder(path) for path in sorted(results.glob(pattern)) if _is_run(path)]
+        paths = sorted((path for path in results.glob(pattern) if _is_run(path)), key=_beginning)
     except (OSError, ValueError):
         return []
+    return [RunFolder(path) for path in paths]
+
+
+def _beginning(path: Path) -> tuple[str, int, str]:
+    """Several results may be imported within a second: their names are then in no order."""
+    if RUN_ID.fullmatch(path.name) is None:
+        return path.name, 0, ""
+    written_ns = 0
+    with suppress(OSError):
+        written_ns = (path / "manifest.json").stat().st_mtime_ns
+    return path.name.partition("-")[0], written_ns, path.name
 
 
 def _is_run(path: Path) -> bool:

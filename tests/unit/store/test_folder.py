@@ -21,7 +21,7 @@ from harness.model.schema import RUN_FORMAT
 from harness.records.layout import UNKNOWN, Outcome
 from harness.records.request_table import NUMBERS, Expected, RequestTable
 from harness.records.series import Samples, Telemetry
-from harness.store import RunFolder, columns, open_run, parquet, samples, seal
+from harness.store import RunFolder, columns, open_run, parquet, samples, seal, stored_runs
 from harness.store.confined import Confined
 from harness.summary import summarise_folder
 from tests.factories.documents import changed
@@ -339,6 +339,7 @@ def test_runs_of_one_second_are_in_the_order_in_which_they_were_written(tmp_path
         (tmp_path / name / "manifest.json").touch()
         os.utime(tmp_path / name / "manifest.json", (at_s, at_s))
     assert [open_run(f"latest~{before}", tmp_path).run_id for before in (2, 1, 0)] == names
+    assert [run.run_id for run in stored_runs(tmp_path)] == names, "`bench list runs` had another order"
 
 
 def test_what_is_a_part_of_a_run_names_the_folder_of_the_run(folder, tmp_path, monkeypatch):
