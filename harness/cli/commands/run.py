@@ -330,6 +330,8 @@ def measure(given: Options, sketch: "Sketch | None" = None) -> Result:
     from harness.cli.commands.run_session import run_and_show, started
     from harness.cli.display.foreseen import confirm, unsupported
 
+    if given.junit:
+        gates.remove_junit(given.junit)
     confirm(prepared, anyway=given.anyway)
     for line in unsupported(prepared):
         print_note(f"note: {line}")

@@ -60,6 +60,18 @@ def test_a_file_that_cannot_be_written_is_found_before_the_run(capsys, tmp_path,
         assert f"--junit {file}: {why}" in capsys.readouterr().err
 
 
+def test_a_run_that_measures_nothing_leaves_no_file_of_an_earlier_gate(tmp_path, monkeypatch):
+    """A CI server would show it as the outcome of this one."""
+    monkeypatch.chdir(tmp_path)
+    Path("x.xml").write_text("<testsuites />")
+    gone = ("run", "--scenario", "fixed-length", "--backends", "vllm=http://127.0.0.1:9", "--no-report")
+    gate = (*LIMIT, "--fail-on", "limits", "--junit", "x.xml")
+    assert main([*gone, *gate, "--dry-run"]) == ExitCode.OK
+    assert Path("x.xml").exists()
+    assert main([*gone, *gate]) == ExitCode.SETUP
+    assert not Path("x.xml").exists()
+
+
 KEPT, MISSED, INVALID_ONE = limited(80, 1), limited(140, 0.5), limited(80, 1, validity=INVALID)
 
 
