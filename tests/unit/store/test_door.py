@@ -41,7 +41,6 @@ OTHER_FILES = {
     "cli/commands/kit.py": "next to a kit that the user names",
     "cli/commands/init.py": "new definitions in the working directory",
     "cli/commands/nightly.py": "a page that the user names",
-    "cli/commands/report.py": "a temporary folder for runs that are not kept",
     "cli/commands/runs_page.py": "a page that the user names",
     "cli/display/streams.py": "/dev/null",
     "imports/choose.py": "a folder that the user names",
