@@ -41,12 +41,14 @@ class Dispatcher(Protocol):
 
 
 class Closing:
-    """The time from which a share sends no more: so long after its first measured request was due, or after
-    `t0` where nothing is warm-up.
+    """The time from which a share sends no more: so long after `t0`, or after its first measured request was
+    due where warm-up comes before it.
     """
 
     def __init__(self, t0: int, lasts: int | None, warmup: int = 0) -> None:
-        """`lasts`: None where only the end of the requests closes it. `warmup`: requests of this share."""
+        """`lasts`: None where only the end of the requests closes it. `warmup`: requests of this share that
+        come first and are not measured.
+        """
         self._lasts, self._warmup = lasts, warmup
         self.at = NEVER if lasts is None or warmup else t0 + lasts
 
@@ -126,8 +128,6 @@ class OpenLoopDispatcher:
     def __init__(self, schedule: OpenLoop, t0: int, closing: Closing) -> None:
         self.dropped: list[tuple[int, int]] = []
         self._due = [t0 + offset for offset in schedule.intended_ns.tolist()]
-        for index, due in enumerate(self._due):
-            closing.begins(due, index)
         while self._due and self._due[-1] >= closing.at:
             self._due.pop()
         self._close_at = closing.at
@@ -198,8 +198,6 @@ class SessionDispatcher:
         else:
             self._cap, self._drop = schedule.max_in_flight, schedule.over_cap == "drop"
             due = [t0 + offset for offset in schedule.intended_ns.tolist()]
-            for each, start in zip(due, starts, strict=True):
-                closing.begins(each, start)
             for each, start in zip(due, starts, strict=True):
                 self._begin(each, start)
 

@@ -48,6 +48,8 @@ class OpenLoop:
     intended_ns: NDArray[np.int64]  # one per request, of sessions one per session; ascending, from t0
     max_in_flight: int = 4096
     over_cap: Literal["wait", "drop"] = "wait"
+    # From t0, when the first measured request of the whole cell is due: a share may begin with a later one.
+    measured_ns: int | None = None  # None: not known ahead
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
     schedule = job.schedule
     slots = schedule.concurrency if isinstance(schedule, ClosedLoop) else schedule.max_in_flight
     workers = min(workers, slots)
+    measured_ns = _measured_ns(job, schedule) if isinstance(schedule, OpenLoop) else None
     parts = []
     for worker in range(workers):
         share = len(range(worker, slots, workers))
@@ -54,10 +55,25 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
         else:
             mine = seqs[rounds % workers == worker]
             starts = np.arange(len(schedule.intended_ns)) // len(job.urls) % workers == worker
-            part = replace(schedule, intended_ns=schedule.intended_ns[starts], max_in_flight=share)
+            part = replace(
+                schedule,
+                intended_ns=schedule.intended_ns[starts],
+                max_in_flight=share,
+                measured_ns=measured_ns,
+            )
         if len(mine):
             parts.append((replace(_only(job, mine), schedule=part), mine))
     return parts
+
+
+def _measured_ns(job: LoadJob, schedule: OpenLoop) -> int | None:
+    """When the first measured request is due, from t0; of sessions, the first that is all measured."""
+    if not job.warmup_requests:
+        return 0
+    first = job.warmup_requests
+    if job.sessions is not None:
+        first = int(np.searchsorted(job.sessions.starts(), first))
+    return int(schedule.intended_ns[first]) if first < len(schedule.intended_ns) else None
 
 
 def units_of(count: int, sessions: Sessions | None) -> NDArray[np.int32]:

@@ -33,7 +33,7 @@ from harness.load.dispatcher import (
 )
 from harness.load.exchange import Exchange
 from harness.load.finalize import Finalizer
-from harness.load.job import ClosedLoop, LoadJob
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.load.messages import READY, Facts, Share
 from harness.load.poller import PortablePoller
 from harness.load.route import find_route
@@ -74,7 +74,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     t0: int = pipe.recv()
     spill = Spill(share.folder)
     tally = Tally(_make_finalizer(share, clock, t0), spill, turns)
-    dispatcher = _make_dispatcher(share, t0)
+    dispatcher = make_dispatcher(share, t0)
     finalize: Callable[[Exchange], object] = tally.finalize
     if isinstance(dispatcher, SessionDispatcher):
         finalize = partial(_follow_up, tally, dispatcher)
@@ -184,10 +184,15 @@ def _make_finalizer(share: Share, clock: StampClock | None, t0: int) -> Finalize
     )
 
 
-def _make_dispatcher(share: Share, t0: int) -> Dispatcher:
+def make_dispatcher(share: Share, t0: int) -> Dispatcher:
+    """A duration begins at one time in all shares of an open loop, and in each closed one on its own."""
     job = share.job
     lasts = None if job.duration_s is None else int(job.duration_s * 1e9)
-    closing = Closing(t0, lasts, int(np.searchsorted(share.seqs, job.warmup_requests)))
+    begin_ns = job.schedule.measured_ns if isinstance(job.schedule, OpenLoop) else None
+    if begin_ns is None:
+        closing = Closing(t0, lasts, int(np.searchsorted(share.seqs, job.warmup_requests)))
+    else:
+        closing = Closing(t0 + begin_ns, lasts)
     if job.sessions is not None:
         return SessionDispatcher(job.schedule, job.sessions, t0, closing)
     if isinstance(job.schedule, ClosedLoop):

@@ -33,7 +33,7 @@ _COOL_DOWN_S = 2.0
 # Answers and tokens that follow one another in the conformance probe.
 _PROBE_ANSWERS, _PROBE_TOKENS = 8, 80
 _PROBE_SHARE = 0.15  # of the time: above it the probe is left out
-_LATE = 1.5  # a cell that takes so many times the longest expected one stops sending
+_LATE = 1.5  # a cell whose measured part takes so many times the longest expected cell stops sending
 _MOST_MINUTES = 180  # that anybody is asked to wait
 _LEAST_TIMEOUT_S, _SCENARIO_TIMEOUT_S = 60, 300
 

@@ -1,6 +1,8 @@
 """Whose turn it is and when: work, shares, ticks, on numbers only."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -17,8 +19,11 @@ from harness.load.dispatcher import (
     SessionDispatcher,
 )
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
+from harness.load.messages import Share
 from harness.load.pacing import LONGEST_TICK_NS, choose_tick
 from harness.load.sharding import choose_workers, split
+from harness.load.transport import Transport
+from harness.load.worker import make_dispatcher
 
 
 def offsets(*values: int) -> np.ndarray:
@@ -291,18 +296,34 @@ def test_a_closed_loop_lasts_from_its_first_measured_request(sessions: tuple[int
     assert not work.has_more(100, 0)
 
 
-def test_an_open_loop_lasts_from_when_its_first_measured_request_is_due() -> None:
-    schedule = OpenLoop(offsets(0, 30, 60, 90, 99, 100))
-    for work in (
-        OpenLoopDispatcher(schedule, 5, Closing(5, 40, warmup=2)),
-        SessionDispatcher(schedule, _chats(*[1] * 6), 5, Closing(5, 40, warmup=2)),
-    ):
-        taken = []
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize("chats", [None, _chats(*[1] * 7)])
+def test_an_open_loop_lasts_from_when_its_first_measured_request_is_due(
+    workers: int, chats: Sessions | None
+) -> None:
+    """Whichever share has that request: a later one of another share began its duration later."""
+    load = replace(
+        job(OpenLoop(offsets(0, 30, 60, 90, 99, 100, 130)), 7),
+        sessions=chats,
+        warmup_requests=2,
+        duration_s=40e-9,
+    )
+    taken = []
+    for worker, (part, seqs) in enumerate(split(load, workers)):
+        share = Share(part, seqs, worker, Path(), Transport.POLL)
+        work = make_dispatcher(share, 5)
         while (request := work.take(104, 0)) is not None:
-            taken.append(request)
-        assert [index for _, index in taken] == [0, 1, 2, 3, 4]
+            taken.append(int(seqs[request[1]]))
         assert not work.has_more(105, 0)
         assert work.overdue(300) == []
+    assert sorted(taken) == [0, 1, 2, 3, 4]
+
+
+def test_an_open_loop_of_warm_up_alone_has_no_end_but_its_last_request() -> None:
+    load = replace(job(OpenLoop(offsets(0, 30)), 2), warmup_requests=2, duration_s=1e-9)
+    ((part, seqs),) = split(load, 1)
+    work = make_dispatcher(Share(part, seqs, 0, Path(), Transport.POLL), 5)
+    assert [work.take(35, 0), work.take(35, 0)] == [(5, 0), (35, 1)]
 
 
 def test_who_thinks_past_an_end_that_was_not_known_yet_leaves_the_request_to_the_next() -> None:
