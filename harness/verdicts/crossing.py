@@ -119,7 +119,7 @@ def slow_starts(short: Sequence[CellResult], long: Sequence[CellResult], starts:
     probe of the other carried, and each there or with fewer answers per second than the other had. No long
     probe of their own carried these loads. A single one may have been disturbed.
     """
-    found = _all_probed(short, long, starts)
+    found = _all_probed([cell for cell in short if not is_spoiled(cell, short=True)], long, starts)
     failed = [probe for probe in _doubted(found) if not probe.swings]
     failed = [probe for probe in failed if probe.start not in {at.start for at in found if at.carries(probe)}]
     carried = {probe for probe in failed if any(other.carries(probe) for other in found)}

@@ -393,6 +393,15 @@ def test_a_probe_that_the_client_spoiled_counts_for_nothing_where_another_tells_
     assert words(found).endswith("; measured again at 4: 1 disturbed probe left out")
 
 
+def test_a_start_whose_short_probes_the_client_spoiled_is_not_slow():
+    """The first start of 4 slots "kept the limits at no load" after workers of the client died."""
+    died = [doubt("worker-lost", "INVALID")]
+    tried = [slots(2, reasons=died), slots(1, reasons=died), slots(4, repeat=4), slots(4, repeat=5)]
+    assert only(tried).slow_starts == ()
+    missed = [slots(2, within=0.5), slots(1, within=0.5), *tried[2:]]
+    assert only(missed).slow_starts == (0,)
+
+
 def test_a_load_that_fails_again_is_too_much():
     """A short probe at 18.2 requests/s kept the limits by luck, two long ones at 17.4 did not."""
     tried = [*map(cell, (1, 2, 4, 8, 16, 18.22)), cell(32, within=0.1, **flow(32, 16))]
