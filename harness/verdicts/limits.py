@@ -72,7 +72,8 @@ def _missed(cells: Sequence[CellResult], path: str, limit_ms: float) -> tuple[Ga
 def _failed_too_many(cell: CellResult, limit: Limit) -> bool:
     """Whether the failed requests of an INVALID repeat alone miss the limit, and the server is to blame."""
     blamed, asked = blame(cell.validity), cell.slo.requests if cell.slo else 0
-    too_many = cell.requests.failed > (1 - share_of(limit.share)) * asked
+    others = max(asked - cell.requests.failed, 0)
+    too_many = asked > 0 and others / asked < share_of(limit.share)
     return too_many and blamed is not None and blamed[0] == "engine"
 
 

@@ -21,15 +21,15 @@ def limited(p90, within, *, repeat=0, met=None, of=32, **changes):
 INVALID = {"verdict": "INVALID", "reasons": []}
 
 
-def refused(failed, *codes, of=32, **changes):
-    """A repeat that this many failed requests made INVALID, and these codes."""
+def refused(failed, *codes, of=32, late=0, **changes):
+    """A repeat that this many failed requests made INVALID and these codes; `late`: others over 100 ms."""
     reasons = [
         {"code": code, "verdict": "INVALID", "measured": "", "limit": "", "hint": ""}
         for code in ("failed-requests", *codes)
     ]
     validity = {"verdict": "INVALID", "reasons": reasons}
     requests = {"ok": of - failed, "failed": failed}
-    return limited(80, 1 - failed / of, of=of, validity=validity, requests=requests, **changes)
+    return limited(80, (of - failed - late) / of, of=of, validity=validity, requests=requests, **changes)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,10 @@ def refused(failed, *codes, of=32, **changes):
             ("limit", "87.5% of the requests inside, limit 100 ms, in 1 of 2 repeats"),
         ),
         ([refused(3)], ("missing", "no valid repeat")),
-        ([refused(3, of=30)], ("missing", "no valid repeat")),  # (1 - 0.9) * 30 is a little below 3
+        ([refused(3, of=30)], ("missing", "no valid repeat")),
+        # Failed requests alone are not too many: (1 - 0.9) * 30 is a little below 3.
+        ([refused(3, of=30, late=3)], ("missing", "no valid repeat")),
+        ([cell("vllm"), refused(3, repeat=1)], ("missing", "a latency with a limit is not known")),
         ([refused(4, "client-busy")], ("missing", "no valid repeat")),
     ],
 )
