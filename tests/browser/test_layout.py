@@ -90,7 +90,7 @@ def test_the_first_screen_answers(page, two_engines):
     said = page.evaluate("document.getElementById('answer').innerText")
     assert "Lowest median TTFT p50: vllm, 191 ms. Better than llamacpp by 5.34× (1.16 to 24.6)." in said
     assert "12 cells: 7 VALID and 5 SUSPECT" in said
-    assert "--repeats auto --max-repeats 10" in said
+    assert "--repeats auto --max-repeats 6" in said
     assert "This run: bench run --scenario shared-prefix" in said
 
 

@@ -165,8 +165,10 @@ def _warm_s(cell: CellResult) -> float:
 
 
 def _at(load: float, cells: Sequence[CellResult], manifest: Manifest, change: Change) -> float:
-    """Time of a cell at this load, by those at the load nearest to it."""
-    nearest = min((cell.point.value for cell in cells), key=lambda value: abs(math.log(value / load)))
+    """Time of a cell at this load, by those at the load nearest to it. The smallest working set is 0."""
+    nearest = min(
+        (cell.point.value for cell in cells), key=lambda value: abs(math.log1p(value) - math.log1p(load))
+    )
     return fmean(_cell_s(cell, manifest, change) for cell in cells if cell.point.value == nearest)
 
 

@@ -138,14 +138,18 @@ def test_a_single_cell_has_its_start_in_the_time_of_the_run():
 
 
 def test_a_load_takes_as_long_as_the_nearest_that_was_measured():
-    def at(users, seconds, begin):
-        load = {"kind": "concurrency", "value": users}
+    """A working set of 0 crashed the report."""
+
+    def at(value, seconds, begin, kind="concurrency"):
+        load = {"kind": kind, "value": value}
         return changed(cell("a", load), makespan_s=seconds, started_unix_ns=int(begin * 1e9))
 
     made, run = summary(at(1, 80.0, 100), at(16, 5.0, 180)), begun(backends="a")
     assert expected_s(made, run, {"--concurrency": (32.0, 64.0)}) == pytest.approx(10)
     assert expected_s(made, run, {"--concurrency": (2.0, 16.0)}) == pytest.approx(85)
     assert expected_s(made, run, {}) == pytest.approx(85)
+    sets = summary(*(at(value, 5.0, 100 + 5 * value, "working-set") for value in (0, 1)))
+    assert expected_s(sets, run, {}) == pytest.approx(10)
 
 
 def test_auto_repeats_are_those_of_the_scenario_and_of_running_servers():
