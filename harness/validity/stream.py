@@ -14,7 +14,7 @@ from harness.validity.client import late_part, merged_events, rarely_late
 from harness.validity.rule import Evidence, Rule, Violation
 
 MERGED_GAPS = 0.01
-LATE_SAID = 0.1  # of them
+LATE_SHOWN = 0.1  # of them
 # A first arrival of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
 FIRST_TOKENS, TPOT_LOW = 1.5, 0.01
 # A token that ends inside a character waits for the next one.
@@ -49,7 +49,7 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
         return
     share, each = merged_gaps(cell.view)
     if share * (1 - (ours or 0.0)) > MERGED_GAPS and each is not None:
-        partly = f", {ours:.0%} of them by a late look" if ours and ours > LATE_SAID else ""
+        partly = f", {ours:.0%} of them by a late look" if ours and ours > LATE_SHOWN else ""
         without = f"; {whole} of {len(rows)} answers came at once, without a TPOT" if whole else ""
         merged = percent_apart(share, MERGED_GAPS)
         late = rarely_late(cell) if ours is None else None

@@ -108,7 +108,7 @@ def test_a_running_server_that_is_down_while_a_repeat_begins_is_waited_for(here)
             shown += line
             if "b: attaching" in line:
                 first.kill()
-            if "a: waiting for an answer" in line:
+            if "a: waiting for http" in line:
                 break
         with listening(*timing, "--port", url.rpartition(":")[2]):
             shown += "".join(done.communicate())
