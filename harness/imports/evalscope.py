@@ -26,6 +26,7 @@ from harness.imports.taken import (
     mean,
     of_reported,
 )
+from harness.metrics.peers import ANSWERS, LEAVES_OUT, TEXT_SINCE_SEND, WHOLE_RUN
 from harness.model import PERCENTILES, Load
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
@@ -40,15 +41,13 @@ SUMMARY = "benchmark_summary.json"
 _SETTINGS = "benchmark_args.json"
 _PERCENTILES = "benchmark_percentile.json"
 _LONGEST = 64 << 20  # bytes of one value: the gaps of an answer are far shorter
-_WHOLE_RUN = "over the whole run, ramp and drain included, where here it is the steady window"
 _MEANT = {
-    "ttft_ms": "first text since the actual send (connecting included), not since the intended one; failed "
-    "requests are left out",
-    "itl_ms": "gaps of text chunks; failed requests are left out",
+    "ttft_ms": f"{TEXT_SINCE_SEND}; {LEAVES_OUT}",
+    "itl_ms": f"gaps of text chunks; {LEAVES_OUT}",
     "tpot_ms": "from the first text to the last event of the stream, usage included, over (tokens − 1)",
     "e2e_ms": "actual send to the last event of the stream, usage included",
-    "output_tokens_per_s": f"tokens {_WHOLE_RUN}",
-    "requests_per_s": f"answers {_WHOLE_RUN}",
+    "output_tokens_per_s": f"tokens {WHOLE_RUN}",
+    "requests_per_s": ANSWERS,
 }
 
 

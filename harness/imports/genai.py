@@ -9,6 +9,7 @@ from harness.imports import serving
 from harness.imports.reader import Form, Reader, refused
 from harness.imports.source import Document, Percentiles, finite, next_to, wrong
 from harness.imports.taken import ARRIVALS, SENT, TEXTS, Answer, Rows, Taken, agree, as_name
+from harness.metrics.peers import WHOLE_RUN
 from harness.model import STATISTICS
 from harness.model.numbers import counted
 from harness.records.layout import Outcome
@@ -20,7 +21,6 @@ _ABOUT_KEYS = {"benchmark_version", "experiment_folder_name", "traffic_scenario"
 _UNITS = {"s": 1.0, "ms": 1e-3}
 _TO_THE_END = f"{TOOL}: to the end of the stream, which is later than the last text"
 _SOME = f"{_TO_THE_END}; without answers whose text it read within 1 ms"
-_WHOLE_RUN = f"{TOOL}: over the whole run, ramp and drain included, where here it is the steady window"
 
 
 class _Request(msgspec.Struct):
@@ -103,7 +103,7 @@ def _read(document: Document) -> Iterator[Taken]:
         variant=as_name(metrics.scenario, "").strip("-"),
         facts=("answers", "outcomes", "tokens"),
         lacks=tuple(lacks),
-        definitions={path: _WHOLE_RUN for path in sorted(reported) if path.endswith("_per_s")}
+        definitions={path: f"{TOOL}: {WHOLE_RUN}" for path in sorted(reported) if path.endswith("_per_s")}
         | {"e2e_ms": _TO_THE_END, "tpot_ms": _SOME},
         reported=reported,
     )

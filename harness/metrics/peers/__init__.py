@@ -3,6 +3,6 @@
 Every definition was read in the source of the version that is named; docs/peers.md tells how it was checked.
 """
 
-from harness.metrics.peers.definitions import TOOLS, Tool
+from harness.metrics.peers.definitions import ANSWERS, LEAVES_OUT, TEXT_SINCE_SEND, TOOLS, WHOLE_RUN, Tool
 from harness.metrics.peers.recompute import Figure, View, recompute
 from harness.metrics.peers.versions import READ_IN, changed, tool_named

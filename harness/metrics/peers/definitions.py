@@ -122,10 +122,11 @@ def _inference_perf(answers: Answers) -> Measures:
     }
 
 
-_LEAVES_OUT = "failed requests are left out"
-_WHOLE_RUN = "over the whole run, ramp and drain included, where here it is the steady window"
-_ANSWERS = f"answers {_WHOLE_RUN}"
-_TEXT_SINCE_SEND = "first text since the actual send (connecting included), not since the intended one"
+# Parts of sentences that readers of other tools' files share: equal sentences are compared.
+LEAVES_OUT = "failed requests are left out"
+WHOLE_RUN = "over the whole run, ramp and drain included, where here it is the steady window"
+ANSWERS = f"answers {WHOLE_RUN}"
+TEXT_SINCE_SEND = "first text since the actual send (connecting included), not since the intended one"
 
 TOOLS = {
     tool.name: tool
@@ -136,13 +137,13 @@ TOOLS = {
             _vllm,
             {
                 "TTFT": "ends at the first chunk with a choice, be it role-only; starts at the send; "
-                f"{_LEAVES_OUT}",
+                f"{LEAVES_OUT}",
                 "ITL": "gaps of all chunks with a choice: the one before the first text and the finish "
                 "chunk too",
                 "TPOT": "from its early first chunk to its late last one, over (tokens − 1)",
                 "E2E": "send to the last chunk with a choice, not intended send to the last text",
-                "output": f"usage tokens {_WHOLE_RUN}",
-                "requests": _ANSWERS,
+                "output": f"usage tokens {WHOLE_RUN}",
+                "requests": ANSWERS,
             },
             together=True,
             usage_alone=True,
@@ -153,15 +154,15 @@ TOOLS = {
             _sglang,
             {
                 "TTFT": "a new connection for each request: its handshake is inside; from the send; "
-                f"0 where an answer is tool calls alone; {_LEAVES_OUT}",
+                f"0 where an answer is tool calls alone; {LEAVES_OUT}",
                 "ITL": "gaps of text chunks, tool calls left out, 0 for those that arrive together; with "
                 "speculation in SGLang, divided by the tokens of the chunk, which is not done here; failed "
                 "requests are left out",
                 "TPOT": "to the last line of the stream, [DONE] and usage included, over (tokens − 1)",
                 "E2E": "send, with the handshake, to the last line of the stream",
-                "output": f"tokens {_WHOLE_RUN}; a server that sends usage only on demand is credited with "
+                "output": f"tokens {WHOLE_RUN}; a server that sends usage only on demand is credited with "
                 "the length that was asked for",
-                "requests": _ANSWERS,
+                "requests": ANSWERS,
             },
             together=True,
         ),
@@ -170,7 +171,7 @@ TOOLS = {
             "aiperf 0.13",
             _aiperf,
             {
-                "TTFT": f"{_TEXT_SINCE_SEND}; {_LEAVES_OUT}",
+                "TTFT": f"{TEXT_SINCE_SEND}; {LEAVES_OUT}",
                 "ITL": "one mean per request, (last − first text) / (tokens − 1): what is TPOT here; its "
                 "tail hides single long gaps",
                 "E2E": "actual send to the last text",
@@ -199,13 +200,13 @@ TOOLS = {
             "inference-perf 0.7",
             _inference_perf,
             {
-                "TTFT": f"{_TEXT_SINCE_SEND}; answers of one token have none; {_LEAVES_OUT}",
+                "TTFT": f"{TEXT_SINCE_SEND}; answers of one token have none; {LEAVES_OUT}",
                 "ITL": "per token: tokens that share a chunk are 0 apart; counted by its tokenizer, here "
                 "by usage",
                 "TPOT": "as here, of the answers it has; reasoning text is not counted",
                 "E2E": "actual send (connecting included) to the end of the stream",
-                "output": f"tokens of its own tokenizer {_WHOLE_RUN}; here by usage",
-                "requests": _ANSWERS,
+                "output": f"tokens of its own tokenizer {WHOLE_RUN}; here by usage",
+                "requests": ANSWERS,
             },
         ),
     )
@@ -219,13 +220,13 @@ CHANGED = {
             "vllm bench serve 0.33",
             _vllm_text,
             {
-                "TTFT": f"{_TEXT_SINCE_SEND}; a role chunk no longer counts; {_LEAVES_OUT}",
+                "TTFT": f"{TEXT_SINCE_SEND}; a role chunk no longer counts; {LEAVES_OUT}",
                 "ITL": "gaps of text chunks; failed requests are left out; an engine whose finish chunk has "
                 "empty content adds one short gap, which is not here",
                 "TPOT": "as here, of the answers it has",
                 "E2E": "actual send to the last text",
-                "output": f"usage tokens {_WHOLE_RUN}",
-                "requests": _ANSWERS,
+                "output": f"usage tokens {WHOLE_RUN}",
+                "requests": ANSWERS,
             },
         ),
     )
