@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.window import Window, first_measured_ns, measured_window, session_ends_ns, work_shares
+from harness.metrics.window import Window, duration_begin_ns, measured_window, session_ends_ns, work_shares
 from harness.model import CellFacts
 from harness.records.layout import Outcome, Phase, Records
 from harness.records.request_table import RequestTable
@@ -129,7 +129,7 @@ class CellView(RequestView):
         minimum = self.facts.minimum
         if minimum is None or self.facts.interrupted or minimum.duration_s is None:
             return None
-        begin = first_measured_ns(self.requests) if minimum.after_warmup else 0
+        begin = duration_begin_ns(self.requests, minimum)
         return None if begin is None else begin + round(minimum.duration_s * 1e9)
 
     @cached_property

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import in_flight
+from harness.model import Minimum
 from harness.records.layout import UNKNOWN, Outcome, Phase, with_text
 
 # Of the mean time in system: a shorter window holds too little of the load's course.
@@ -33,10 +34,12 @@ class Window:
         return float(amount) / self.seconds if self.seconds > 0 else None
 
 
-def first_measured_ns(requests: NDArray[np.void]) -> int | None:
-    """When the first request behind the warm-up was due, in an open loop, or sent; None: none was. Of those
-    that a load worker took with it that is not known.
+def duration_begin_ns(requests: NDArray[np.void], asked: Minimum) -> int | None:
+    """When a duration began: with the first request behind the warm-up, when that was due in an open loop, or
+    sent; in older cells with the load. None: none was, or load workers took all of them with them.
     """
+    if not asked.after_warmup:
+        return 0
     starts = requests["start_ns"][requests["phase"] != Phase.WARMUP]
     known = starts[starts != UNKNOWN]
     return int(known.min()) if len(known) else None

@@ -1,6 +1,6 @@
 """How long the cells of a plan take: by their schedule, by a duration, and by earlier runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import median
 
@@ -75,13 +75,13 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
         "working-set": "times the KV cache",
     }
     point = f"{as_given(cell.load.value)} {words[cell.load.kind]}"
-    seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
+    seen = _seen(prepared, cell, history)
     expected = sending_s(prepared.scenario, cell.load, count, prepared.source)
     if cell.load.kind == "rate":
         basis = f"{requests} at {'a rate that changes' if load.profile else 'this rate'}"
     elif seen and expected is None:
         expected, basis = (
-            median(chain(*seen.values())) * count,
+            _request_s(seen) * count,
             f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
         )
     elif cell.load.kind == "working-set" and cell.load.value and load.kv_tokens is None:
@@ -101,11 +101,21 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
 def _warm_s(prepared: Prepared, cell: Cell, history: History) -> float | None:
     """Time before a duration begins; None: how fast the server answers is not known."""
     warmup = warmup_requests(prepared.scenario, cell.load)
-    seen = history.get((prepared.of(cell).label, prepared.of(cell).launch.mode, cell.load))
     if not warmup:
         return 0.0
+    seen = _seen(prepared, cell, history)
     planned_s = sending_s(prepared.scenario, cell.load, warmup, prepared.source)
-    return median(chain(*seen.values())) * warmup if seen and planned_s is None else planned_s
+    return _request_s(seen) * warmup if seen and planned_s is None else planned_s
+
+
+def _seen(prepared: Prepared, cell: Cell, history: History) -> Mapping[str, list[float]]:
+    """Seconds per request of such cells in each earlier run; none where it was not measured."""
+    backend = prepared.of(cell)
+    return history.get((backend.label, backend.launch.mode, cell.load), {})
+
+
+def _request_s(seen: Mapping[str, list[float]]) -> float:
+    return median(chain(*seen.values()))
 
 
 def _remember(history: History, run: str, summary: Summary, prepared: Prepared) -> None:

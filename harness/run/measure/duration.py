@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection
 
-from harness.metrics.window import first_measured_ns
+from harness.metrics.window import duration_begin_ns
 from harness.model import CellFacts, RunWarning
 from harness.model.change import DURATION, REQUESTS, Flags
 from harness.records.layout import Records
@@ -26,7 +26,7 @@ def not_reached(given: Collection[str], records: Records, facts: CellFacts) -> R
     file_ended = facts.planned < (least.requests or 0)
     if (facts.load.kind == "rate" and not file_ended) or facts.interrupted or facts.unsent:
         return None
-    begin_ns = first_measured_ns(records.requests) if least.after_warmup else 0
+    begin_ns = duration_begin_ns(records.requests, least)
     took_s = (int(records.requests["end_ns"].max(initial=0)) - (begin_ns or 0)) / 1e9
     if not 0 < took_s < asked_s:
         return None
